@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.app.trace import Frame, SuccessMonitor, Trace
-from emppi_ros.belief import diagnostics
+from emppi_ros.belief import belief_monitor
 from emppi_ros.belief.belief_session import BeliefSession
 from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.bridge.commander import BridgeConfig, Commander
@@ -376,7 +376,7 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
             {'parameter': change.parameter, 'time_s': round(change.stamp, 3)}
             for change in trace.changes
         ],
-        'unresolved': diagnostics.unresolved(task.prior, belief) if trace.beliefs else [],
+        'unresolved': belief_monitor.unresolved(task.prior, belief) if trace.beliefs else [],
         **({'ess_min': min(trace.ess)} if trace.ess else {}),
         'plan_ms': {
             'p50': float(np.percentile(plan_ms, 50)),

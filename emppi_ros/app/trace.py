@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-from emppi_ros.belief.change_detection import DetectedChange
+from emppi_ros.belief.changes import DetectedChange
 from emppi_ros.priors.particles import Belief
 from emppi_ros.sim.simulated_robot import JointReading, PoseReading
 from emppi_ros.state import tracking

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import AllDivergedError, ConfigError
-from emppi_ros.journal.journal import journaled
-from emppi_ros.journal.measurements import Measurements
+from emppi_ros.journal.journal import Measurements, journaled
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.planning import interpolation, plan_update
 from emppi_ros.planning.information import PredictedMeasurements
@@ -27,7 +26,7 @@ from emppi_ros.priors.particles import Belief
 from emppi_ros.robots import plan as plans
 from emppi_ros.robots.plan import Plan
 from emppi_ros.state import articulation
-from emppi_ros.state.commands import Commands, CommandsInForce, in_steps
+from emppi_ros.state.time_series import Commands, CommandsInForce, in_steps
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.cost import Cost, Costs
 from emppi_ros.tasks.planner_config import PlannerConfig

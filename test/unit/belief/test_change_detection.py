@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from emppi_ros.belief.change_detection import ChangeDetector, DetectedChange
-from emppi_ros.belief.transition import Jumps
+from emppi_ros.belief.changes import ChangeDetector, DetectedChange, Jumps
 from emppi_ros.journal import snapshot
 from emppi_ros.priors import particles
 from emppi_ros.priors.particles import Belief

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from emppi_ros.belief.diagnostics import (
+from emppi_ros.belief.belief_monitor import (
     SMALLEST,
     InnovationStatistics,
     fisher_information,
@@ -19,7 +19,7 @@ from emppi_ros.belief.diagnostics import (
     unidentifiable,
     unresolved,
 )
-from emppi_ros.belief.likelihood import Deviation
+from emppi_ros.belief.measurement_model import Deviation
 from emppi_ros.core import weights
 from emppi_ros.priors import particles
 from emppi_ros.priors.distributions import to_bounded

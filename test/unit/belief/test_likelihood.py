@@ -8,8 +8,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 import scipy.stats
 
-from emppi_ros.belief import likelihood
-from emppi_ros.belief.likelihood import PoseResidual, residuals
+from emppi_ros.belief import measurement_model
+from emppi_ros.belief.measurement_model import PoseResidual, residuals
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.ensemble import State
 from emppi_ros.tasks.belief_config import LikelihoodConfig
@@ -36,8 +36,8 @@ def _scipy(qpos):
 
 
 def log_likelihoods(config, model, predicted, *measured):
-    found = likelihood.deviations(config, model, predicted, *measured)
-    return likelihood.log_likelihoods(config, predicted, found)
+    found = measurement_model.deviations(config, model, predicted, *measured)
+    return measurement_model.log_likelihoods(config, predicted, found)
 
 
 def test_differences_of_log_likelihoods_are_those_of_normal_densities(block, rng):
@@ -114,11 +114,11 @@ def test_a_likelihood_that_compares_nothing_is_an_error():
 def test_students_t_is_its_density_and_a_gaussian_in_the_limit(rng):
     x = rng.normal(0.0, 5.0, 50)
     for dof in (1.0, 3.5):
-        ours = likelihood.log_density(LikelihoodConfig(joint_velocity_sd=1.0, dof=dof), x)
+        ours = measurement_model.log_density(LikelihoodConfig(joint_velocity_sd=1.0, dof=dof), x)
         expected = scipy.stats.t(dof).logpdf(x)
         # logarithms of order 10, rounded a few times
         np.testing.assert_allclose(ours - ours[0], expected - expected[0], rtol=0, atol=1e-13)
-    near = likelihood.log_density(LikelihoodConfig(joint_velocity_sd=1.0, dof=1e9), x)
+    near = measurement_model.log_density(LikelihoodConfig(joint_velocity_sd=1.0, dof=1e9), x)
     # the next term of the logarithm is x^4 / 4 dof, and x^2 / 2 dof: 1e-4 of numbers up to 200
     np.testing.assert_allclose(near, -0.5 * x**2, rtol=0, atol=1e-4)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.belief.measurement_model import Predictor
 from emppi_ros.belief.particle_filter import ParticleFilter
-from emppi_ros.belief.prediction import Predictor
 from emppi_ros.model.ensemble import State
 from emppi_ros.state.estimator import Observation
 from emppi_ros.state.time_series import TimeSeries

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from emppi_ros.belief import transition
+from emppi_ros.belief import changes
 from emppi_ros.core import weights
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors import particles
@@ -32,17 +32,17 @@ def _belief(rng, count=64):
 
 
 def test_only_uncertain_parameters_that_are_listed_change():
-    assert transition.changing(None, PRIOR).tolist() == []
-    assert transition.changing(ChangeConfig(), PRIOR).tolist() == [0, 1]
-    assert transition.changing(ChangeConfig(of=('other', 'certain')), PRIOR).tolist() == [1]
-    assert transition.changing(ChangeConfig(of=()), PRIOR).tolist() == []
+    assert changes.changing(None, PRIOR).tolist() == []
+    assert changes.changing(ChangeConfig(), PRIOR).tolist() == [0, 1]
+    assert changes.changing(ChangeConfig(of=('other', 'certain')), PRIOR).tolist() == [1]
+    assert changes.changing(ChangeConfig(of=()), PRIOR).tolist() == []
 
 
 def test_pruning_keeps_expected_weights_and_heavy_particles(rng):
     log_weights = weights.normalize(rng.normal(0.0, 1.5, 20))
     total, square, draws = np.zeros(20), np.zeros(20), 4000
     for _ in range(draws):
-        chosen, kept = transition.prune(log_weights, 15, rng)
+        chosen, kept = changes.prune(log_weights, 15, rng)
         assert len(np.unique(chosen)) == 15
         assert np.exp(kept).sum() == pytest.approx(1.0, abs=1e-12)
         row = np.zeros(20)
@@ -60,14 +60,14 @@ def test_pruning_keeps_expected_weights_and_heavy_particles(rng):
 def test_pruning_drops_weightless_particles_first():
     log_weights = np.log(np.array([0.5, 0.5, 1e-300, 1e-300]))
     log_weights[2:] = -np.inf
-    chosen, kept = transition.prune(log_weights, 3, np.random.default_rng(0))
+    chosen, kept = changes.prune(log_weights, 3, np.random.default_rng(0))
     assert {0, 1} <= set(chosen.tolist())
     np.testing.assert_allclose(np.sort(np.exp(kept)), [0.0, 0.5, 0.5], atol=1e-15)
 
 
 def test_jumps_have_their_probability_and_leave_all_others_alone(rng):
     belief = _belief(rng)
-    after, jumps = transition.jump(JUMPS, PRIOR, COLUMNS, belief, 0.1, rng)
+    after, jumps = changes.jump(JUMPS, PRIOR, COLUMNS, belief, 0.1, rng)
     assert len(jumps.rows) == 4  # a sixteenth
     shares = np.exp(after.log_weights)
     assert shares.sum() == pytest.approx(1.0, abs=1e-12)
@@ -87,9 +87,9 @@ def test_without_rate_share_or_time_nothing_jumps_and_nothing_is_drawn(rng):
         (dataclasses.replace(JUMPS, share=0.0), 0.1),
         (JUMPS, 0.0),
     ):
-        after, jumps = transition.jump(config, PRIOR, COLUMNS, belief, elapsed, rng)
+        after, jumps = changes.jump(config, PRIOR, COLUMNS, belief, elapsed, rng)
         assert after is belief and not len(jumps.rows)
-    assert transition.drift(JUMPS, PRIOR, COLUMNS, belief, 0.1, rng) is belief
+    assert changes.drift(JUMPS, PRIOR, COLUMNS, belief, 0.1, rng) is belief
     assert rng.bit_generator.state == state
 
 
@@ -99,7 +99,7 @@ def test_drift_leaves_the_prior_as_it_is(rng):
     prior = JointPrior([parameter], [Prior('normal', mean=0.8, sd=0.05)])
     belief = particles.uniform(prior.sample(4000, rng))
     for _ in range(40):
-        belief = transition.drift(config, prior, np.array([0]), belief, 0.2, rng)
+        belief = changes.drift(config, prior, np.array([0]), belief, 0.2, rng)
     # nearly normal in log-odds, because its sd is small; 4000 draws against 10 000: the
     # Kolmogorov-Smirnov test fails one correct run in ten thousand
     draws = prior.sample(10_000, rng)[:, 0]
@@ -109,7 +109,7 @@ def test_drift_leaves_the_prior_as_it_is(rng):
 def test_drift_forgets_within_its_time(rng):
     config = ChangeConfig(drift_s=10.0)
     belief = particles.uniform(np.zeros((4000, 1)))
-    after = transition.drift(config, SINGLE, np.array([0]), belief, 2.5, rng)
+    after = changes.drift(config, SINGLE, np.array([0]), belief, 2.5, rng)
     # a quarter of the time: half a standard deviation, within five standard errors; the prior's
     # own sd is estimated from 10 000 draws
     assert after.theta.std() == pytest.approx(0.5, rel=5 * (0.5 / 4000 + 0.5 / 10_000) ** 0.5)
@@ -136,7 +136,7 @@ def test_drift_and_bayes_rule_are_a_kalman_filter_where_that_is_exact(seed):
     belief, ours = particles.uniform(rng.normal(0.0, 1.0, (count, 1))), []
     for i, y in enumerate(measured):
         if i:
-            belief = transition.drift(config, SINGLE, np.array([0]), belief, elapsed, rng)
+            belief = changes.drift(config, SINGLE, np.array([0]), belief, elapsed, rng)
         belief = particles.reweight(belief, -0.5 * ((belief.theta[:, 0] - y) / sd) ** 2)
         ours.append(
             (
@@ -188,7 +188,7 @@ def test_jumps_and_bayes_rule_are_the_exact_mixture(seed):
     belief, ours = particles.uniform(rng.normal(0.0, 1.0, (count, 1))), []
     for i, y in enumerate(measured):
         if i:
-            belief, _ = transition.jump(config, SINGLE, np.array([0]), belief, elapsed, rng)
+            belief, _ = changes.jump(config, SINGLE, np.array([0]), belief, elapsed, rng)
         belief = particles.reweight(belief, -0.5 * ((belief.theta[:, 0] - y) / sd) ** 2)
         ours.append(
             (

@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.belief import likelihood
+from emppi_ros.belief import measurement_model
 from emppi_ros.model.ensemble import State
 from emppi_ros.planning import information
 from emppi_ros.planning.information import PredictedMeasurements, rotation_vectors
@@ -148,7 +148,9 @@ def test_differences_of_two_models_are_the_deviations_of_the_likelihood(name, rn
         fields = {name: np.concatenate([one[name] for one in both]) for name in both[0]}
         values = measurements.evaluate(fields)[:, 0, 0]
         stacked = State(*(x[None] for x in predicted))
-        expected = likelihood.deviations(task.belief.likelihood, task.model, stacked, measured)
+        expected = measurement_model.deviations(
+            task.belief.likelihood, task.model, stacked, measured
+        )
         expected = np.concatenate([one.values[0] for one in expected])
         # rounding of numbers of up to 100 standard deviations
         np.testing.assert_allclose(values[1] - values[0], expected, rtol=0, atol=1e-9)

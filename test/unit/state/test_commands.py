@@ -7,15 +7,14 @@ import pytest
 import yaml
 
 from emppi_ros.app.closed_loop import ClosedLoop
-from emppi_ros.belief.prediction import Predictor
+from emppi_ros.belief.measurement_model import Predictor
 from emppi_ros.core import weights
 from emppi_ros.model.ensemble import State
 from emppi_ros.planning.plan_preview import PlanPreview
 from emppi_ros.planning.planner import Planner
 from emppi_ros.priors import particles
 from emppi_ros.robots.plan import Plan
-from emppi_ros.state.commands import CommandsInForce, in_steps
-from emppi_ros.state.time_series import TimeSeries
+from emppi_ros.state.time_series import CommandsInForce, TimeSeries, in_steps
 from emppi_ros.tasks.task import load_task, parse_task
 
 DELAY = {

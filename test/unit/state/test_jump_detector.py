@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.model.ensemble import State
-from emppi_ros.state.jump_detector import JumpDetector
+from emppi_ros.state.estimator import JumpDetector
 from emppi_ros.tasks.task import load_task
 
 
