@@ -7,10 +7,11 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
+from emppi_ros.sim import depth_noise
 from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
-from emppi_ros.tracking import camera, depth_noise, renderer
-from emppi_ros.tracking.renderer import Placement
+from emppi_ros.tracking import camera, renderer
 
 Array = npt.NDArray[np.float64]
 
@@ -23,7 +24,7 @@ class FilmedImage(NamedTuple):
     ----------
     depth : (h, w) array
         Measured depths [m], NaN where there is none.
-    poses : Placement
+    poses : Poses
         True poses of the parts.
     labels : (h, w) array
         True part of each pixel, negative where none is.
@@ -31,7 +32,7 @@ class FilmedImage(NamedTuple):
     """
 
     depth: Array
-    poses: Placement
+    poses: Poses
     labels: npt.NDArray[np.int64]
 
 
@@ -54,11 +55,11 @@ class FilmedParts:
         depth, labels = self._see(poses)
         return FilmedImage(depth_noise.add_noise(self._settings, depth, rng), poses, labels)
 
-    def depth(self, poses: Placement) -> Array:
+    def depth(self, poses: Poses) -> Array:
         """Return the depths (h, w) [m] without noise, with the parts at poses (B)."""
         return self._see(poses)[0]
 
-    def _see(self, poses: Placement) -> tuple[Array, npt.NDArray[np.int64]]:
+    def _see(self, poses: Poses) -> tuple[Array, npt.NDArray[np.int64]]:
         """Return depths without noise and the part of each pixel (h, w)."""
         self._parts.place(poses)
         seen = self._parts.render()

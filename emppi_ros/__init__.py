@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from emppi_ros.app.closed_loop import ClosedLoop
     from emppi_ros.belief.particle_filter import ParticleFilter
     from emppi_ros.core.errors import EmppiError
+    from emppi_ros.core.pose import Pose
     from emppi_ros.model.ensemble import State
+    from emppi_ros.pipeline.identification import identify
+    from emppi_ros.pipeline.mechanism import articulate, video_to_task
+    from emppi_ros.pipeline.video_tracks import track
     from emppi_ros.planning.plan_update import plan
     from emppi_ros.planning.planner import Planner
     from emppi_ros.priors.distributions import Prior
     from emppi_ros.priors.particles import Belief
     from emppi_ros.state.estimator import Estimator
-    from emppi_ros.state.tracking import Pose
     from emppi_ros.tasks.planner_config import PlannerConfig
     from emppi_ros.tasks.schema import BeliefConfig, ParameterConfig, SimulationConfig
     from emppi_ros.tasks.task import Task, load_task
@@ -42,8 +45,12 @@ __all__ = [
     'SimulationConfig',
     'State',
     'Task',
+    'articulate',
+    'identify',
     'load_task',
     'plan',
+    'track',
+    'video_to_task',
 ]
 _MODULES = {
     'Belief': 'priors.particles',
@@ -55,13 +62,17 @@ _MODULES = {
     'ParticleFilter': 'belief.particle_filter',
     'Planner': 'planning.planner',
     'PlannerConfig': 'tasks.planner_config',
-    'Pose': 'state.tracking',
+    'Pose': 'core.pose',
     'Prior': 'priors.distributions',
     'SimulationConfig': 'tasks.schema',
     'State': 'model.ensemble',
     'Task': 'tasks.task',
+    'articulate': 'pipeline.mechanism',
+    'identify': 'pipeline.identification',
     'load_task': 'tasks.task',
     'plan': 'planning.plan_update',
+    'track': 'pipeline.video_tracks',
+    'video_to_task': 'pipeline.mechanism',
 }
 
 

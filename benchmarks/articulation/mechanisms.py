@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.articulation import tracks
 from emppi_ros.articulation.tracks import Noise, Tracks
-from emppi_ros.state.tracking import to_quaternion
+from emppi_ros.core.pose import to_quaternion
 
 Array = npt.NDArray[np.float64]
 RATE_HZ, FRAMES = 30.0, 150

@@ -16,11 +16,12 @@ from scipy.spatial.transform import Rotation
 
 from benchmarks import part_tracks
 from benchmarks.track.videos import CAMERA, RATE_HZ, MadeVideo
-from emppi_ros.articulation import mjcf, topology
+from emppi_ros.articulation import mjcf, topology, tracks
 from emppi_ros.core.errors import BenchError, import_optional
-from emppi_ros.tracking import joint_tracker, smoothing, surfaces, tracker
+from emppi_ros.core.pose import Poses
+from emppi_ros.tracking import smoothing, surfaces
 from emppi_ros.tracking.jointed_parts import JointedParts
-from emppi_ros.tracking.renderer import Placement
+from emppi_ros.tracking.part_tracker import PartTracker
 from emppi_ros.tracking.surfaces import Surface
 from emppi_ros.tracking.tracker import PartEstimate
 
@@ -34,7 +35,7 @@ _POINTS = 1500  # of a part in an image, at most
 class EstimatedPoses(NamedTuple):
     """Poses of all parts in an image, covariances (B, 6, 6) if there are any, and which count."""
 
-    poses: Placement
+    poses: Poses
     covariance: Array | None
     tracked: tuple[bool, ...]
 
@@ -53,14 +54,13 @@ class RenderingTracker:
     def __init__(self, video: MadeVideo) -> None:
         """Start at the true poses."""
         self._video = video
-        self.parts = part_tracks.tracked_parts(video.model, video.bodies, video.camera, CAMERA)
-        self._state = tracker.start(self.parts, video.poses[0])
+        self.parts = part_tracks.parts_of(video.model, video.bodies, video.poses[0], CAMERA)
+        self.tracker = PartTracker(self.parts, video.camera)
         self.found: list[list[PartEstimate]] = []
 
     def track(self, index: int) -> EstimatedPoses:
         """Return the poses in an image."""
-        image = self._video.images[index]
-        self._state, found = tracker.track(self.parts, self._state, index / RATE_HZ, image)
+        found = self.tracker.track(index / RATE_HZ, self._video.images[index])
         self.found.append(found)
         return _as_poses(found)
 
@@ -71,7 +71,7 @@ class SmoothedTracker(RenderingTracker):
     def smooth(self) -> list[EstimatedPoses]:
         """Return the poses in all images, after `track` of each."""
         times = [index / RATE_HZ for index in range(len(self.found))]
-        smoothed = smoothing.smooth_estimates(times, self.found, self.parts.shapes)
+        smoothed = smoothing.smooth_estimates(times, self.found, self.tracker.tracked.shapes)
         return [_as_poses(one) for one in smoothed]
 
 
@@ -83,25 +83,22 @@ class JointedTracker:
         first = RenderingTracker(video)
         for index in range(len(video.images)):
             first.track(index)
-        names = [video.model.body(body).name for body in video.bodies]
+        names = first.parts.names
         time = np.arange(len(first.found)) / RATE_HZ
-        tree = topology.infer(part_tracks.to_tracks(names, time, first.found))
+        tree = topology.infer(tracks.from_estimates(names, time, first.found))
         model = mujoco.MjModel.from_xml_string(mjcf.to_text(tree))
-        self._video, self._parts = video, first.parts
-        self._jointed = JointedParts(model, names)
-        self._state = joint_tracker.start(self._jointed)
+        jointed = JointedParts(model, names)
+        self._video = video
+        self._tracker = PartTracker(first.parts, video.camera, jointed=jointed)
 
     def track(self, index: int) -> EstimatedPoses:
         """Return the poses in an image."""
-        self._state, found = joint_tracker.track(
-            self._parts, self._jointed, self._state, index / RATE_HZ, self._video.images[index]
-        )
-        return _as_poses(found.parts)
+        return _as_poses(self._tracker.track(index / RATE_HZ, self._video.images[index]))
 
 
 def _as_poses(found: Sequence[PartEstimate]) -> EstimatedPoses:
     return EstimatedPoses(
-        Placement(
+        Poses(
             np.array([one.position for one in found]), np.array([one.rotation for one in found])
         ),
         np.array([one.covariance for one in found]),
@@ -134,7 +131,7 @@ class IterativeClosestPoints:
             turn = rotation[part] @ motion[:3, :3].T
             position[part] = position[part] - turn @ motion[:3, 3]
             rotation[part] = turn
-        self._poses = Placement(position, rotation)
+        self._poses = Poses(position, rotation)
         return EstimatedPoses(self._poses, None, (True,) * len(position))
 
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from benchmarks.filmed_parts import FilmedParts
 from emppi_ros.core import paths
+from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
 from emppi_ros.tracking.camera import Camera
-from emppi_ros.tracking.renderer import Placement
 
 Array = npt.NDArray[np.float64]
 RATE_HZ, IMAGES = 30.0, 90
@@ -61,7 +61,7 @@ class MadeVideo(NamedTuple):
         Its intrinsics and pose.
     images : list
         Depths (h, w) [m].
-    poses : list of Placement
+    poses : list of Poses
         True poses at each image.
     labels : list
         True part (h, w) of each pixel, negative where none is.
@@ -72,7 +72,7 @@ class MadeVideo(NamedTuple):
     bodies: tuple[int, ...]
     camera: Camera
     images: list[Array]
-    poses: list[Placement]
+    poses: list[Poses]
     labels: list[npt.NDArray[np.int64]]
 
 

@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from benchmarks.filmed_parts import FilmedParts
 from benchmarks.video.mechanisms import FilmedMechanism, unknowns
+from emppi_ros.core.pose import Poses
 from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
 from emppi_ros.tracking.camera import Camera
-from emppi_ros.tracking.renderer import Placement
 
 Array = npt.NDArray[np.float64]
 RATE_HZ, SECONDS = 30.0, 10.0
@@ -37,7 +37,7 @@ class Film(NamedTuple):
         Of the images [s].
     images : list
         Depths (h, w) [m].
-    poses : list of Placement
+    poses : list of Poses
         True poses of the parts.
     clock : (n,) array
         Times of the forces [s].
@@ -52,7 +52,7 @@ class Film(NamedTuple):
     truth: dict[str, float]
     time: Array
     images: list[Array]
-    poses: list[Placement]
+    poses: list[Poses]
     clock: Array
     force: Array
     camera: Camera

@@ -16,16 +16,17 @@ import yaml
 from benchmarks import part_tracks
 from benchmarks.video.films import CAMERA, Film
 from benchmarks.video.mechanisms import FilmedJoint, FilmedMechanism, unknowns
-from emppi_ros.articulation import mjcf, report, topology
+from emppi_ros.articulation import mjcf, report, tracks
 from emppi_ros.articulation.topology import KinematicTree, TreeJoint
 from emppi_ros.articulation.tracks import Tracks
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.model import scene
+from emppi_ros.pipeline.mechanism import articulate
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.recordings import Recording, read_recording
 from emppi_ros.recordings.signals import Signal
-from emppi_ros.tracking import tracker
+from emppi_ros.tracking.part_tracker import PartTracker
 
 Array = npt.NDArray[np.float64]
 
@@ -49,16 +50,14 @@ def follow(film: Film) -> Followed:
     """Track the parts of a film, from their true poses in the first image."""
     model, names = film.mechanism.load(visual=True), film.mechanism.parts
     bodies = tuple(scene.find(model, 'body', part) for part in names)
-    tracked = part_tracks.tracked_parts(model, bodies, film.camera, CAMERA)
-    state = tracker.start(tracked, film.poses[0])
-    rows = []
-    for time, image in zip(film.time.tolist(), film.images, strict=True):
-        state, estimates = tracker.track(tracked, state, time, image)
-        rows.append(estimates)
-    tracks = part_tracks.to_tracks(names, film.time, rows)
-    position = np.stack([part.poses.position for part in tracks.parts], axis=1)
+    parts = part_tracks.parts_of(model, bodies, film.poses[0], CAMERA)
+    tracker = PartTracker(parts, film.camera)
+    images = zip(film.time.tolist(), film.images, strict=True)
+    estimates = [tracker.track(time, image) for time, image in images]
+    followed = tracks.from_estimates(names, film.time, estimates)
+    position = np.stack([part.poses.position for part in followed.parts], axis=1)
     true = np.array([pose.position for pose in film.poses])
-    return Followed(tracks, np.linalg.norm(position - true, axis=2))
+    return Followed(followed, np.linalg.norm(position - true, axis=2))
 
 
 def is_right(tree: KinematicTree, mechanism: FilmedMechanism) -> bool:
@@ -102,7 +101,7 @@ def geometry_errors(tree: KinematicTree, mechanism: FilmedMechanism) -> tuple[fl
 
 def infer_tree(followed: Followed, film: Film, seed: int) -> KinematicTree:
     """Return the kinematic tree of the tracks; IdentificationError if it is wrong."""
-    tree = topology.infer(followed.tracks, seed)
+    tree = articulate(followed.tracks, seed=seed)
     if not is_right(tree, film.mechanism):
         found = ', '.join(f'{one.child} on {one.parent}: {one.kind}' for one in tree.joints)
         raise IdentificationError(f'the inferred tree is wrong: {found}')

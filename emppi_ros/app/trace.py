@@ -9,9 +9,9 @@ import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.belief.changes import DetectedChange
+from emppi_ros.core.pose import to_quaternion
 from emppi_ros.priors.particles import Belief
 from emppi_ros.sim.simulated_robot import JointReading, PoseReading
-from emppi_ros.state import tracking
 from emppi_ros.tasks.hold_timer import ROUNDING_S, HoldTimer
 from emppi_ros.tasks.task import Task
 
@@ -158,4 +158,4 @@ class SuccessMonitor:
         least, most = (targets.least_turn_rad, targets.turn_rad) if targets else (0.0, 0.0)
         angle = self._rng.uniform(least, most)
         self._target = Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)) * self._target
-        return tracking.to_quaternion(self._target)
+        return to_quaternion(self._target)

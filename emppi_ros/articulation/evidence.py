@@ -10,15 +10,13 @@ in a long run are rather another motion.
 """
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 from emppi_ros.articulation import rigid_motion
 from emppi_ros.articulation.fitting import INLIER, FittedJoint
 from emppi_ros.articulation.joint_models import DOF, Observations
+from emppi_ros.core.arrays import Array, Bools
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 _RANGE_M, _RANGE_RAD = 1.0, 2.0 * np.pi  # of joint positions
 _UNEXPLAINED = 6.0  # charged for a frame that the joint does not explain: odds of 1 to 20
 _LEAST_EXPLAINED = 0.65  # share of frames, below which a pair is not joined

@@ -11,15 +11,13 @@ that are eliminated frame by frame.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 from emppi_ros.articulation import joint_models, rigid_motion
 from emppi_ros.articulation.joint_models import AXIAL, DOF, JointModel, Observations
-from emppi_ros.articulation.rigid_motion import Poses
+from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.pose import Poses
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 CANDIDATES = 40
 _SCORED_FRAMES = 60  # by which candidates are compared
 FITTED_FRAMES = 300  # more are thinned out for the parameters; positions are those of all
@@ -144,7 +142,7 @@ def inverted(joint: FittedJoint) -> FittedJoint:
     # a twist of the new joint frame is one of the old child, and the other way round
     turn = np.zeros(joint.information.shape)
     turn[6:12, :6] = -rigid_motion.adjoint(model.child)
-    turn[:6, 6:12] = -rigid_motion.adjoint(rigid_motion.compose(model.frame, joint_models.FLIP))
+    turn[:6, 6:12] = -rigid_motion.adjoint(model.frame @ joint_models.FLIP)
     turn[12:, 12:] = np.eye(len(turn) - 12)
     return joint._replace(
         model=joint_models.inverted(model), information=turn.T @ joint.information @ turn
@@ -161,7 +159,7 @@ def covariance(joint: FittedJoint, scale: float = 1.0) -> Array:
     """
     found = scale * np.linalg.pinv(joint.information, rcond=1e-10, hermitian=True)[:12, :12]
     turn = np.eye(12)
-    turn[6:, 6:] = rigid_motion.adjoint(rigid_motion.inverse(joint.model.child))
+    turn[6:, 6:] = rigid_motion.adjoint(joint.model.child.inverse())
     result: Array = turn @ found @ turn.T
     return result
 
@@ -224,7 +222,7 @@ def _about_child(model: JointModel) -> Array:
 
     These are hardly correlated, so that damping of one does not hold another one.
     """
-    child = rigid_motion.compose(model.frame, model.child)
+    child = model.frame @ model.child
     basis = np.eye(13 if model.kind == 'screw' else 12)
     basis[:6, :6] = rigid_motion.shift(-child.position)
     basis[6:12, 6:12] = rigid_motion.shift(-model.child.position)
@@ -283,14 +281,14 @@ def propose(kind: str, seen: Observations, rng: np.random.Generator) -> JointMod
     chord = second.position - first.position
     zero = np.zeros(CANDIDATES)
     if kind == 'static':
-        frame = Poses(np.broadcast_to(np.eye(3), (CANDIDATES, 3, 3)), first.position)
+        frame = Poses(first.position, np.broadcast_to(np.eye(3), (CANDIDATES, 3, 3)))
         return _candidates(kind, frame, first, zero, np.ones(CANDIDATES, bool))
     if kind == 'prismatic':
         length = np.linalg.norm(chord, axis=1)
         frame = _frames(chord, first.position)
         return _candidates(kind, frame, first, zero, length > 1e-4)  # noqa: PLR2004
     # half of the candidates from two poses, half from three positions
-    twist = rigid_motion.log(rigid_motion.compose(second, rigid_motion.inverse(first)))
+    twist = rigid_motion.log(second @ first.inverse())
     angle = np.linalg.norm(twist[:, 3:], axis=1)
     centre, normal, round_ = _circles(first.position, second.position, third.position)
     if kind == 'planar':
@@ -317,7 +315,7 @@ def _candidates(
     """Return the valid candidates; the child is given in the parent."""
     if not valid.any():
         return None
-    inner = rigid_motion.relative(frame, child)
+    inner = frame.inverse() @ child
     return JointModel(kind, frame.at(valid), inner.at(valid), pitch[valid])
 
 
@@ -327,7 +325,7 @@ def _frames(axes: Array, origins: Array) -> Poses:
     helper = np.eye(3)[np.argmin(np.abs(z), axis=1)]
     x = np.cross(helper, z)
     x /= np.maximum(np.linalg.norm(x, axis=1), 1e-12)[:, None]
-    return Poses(np.stack([x, np.cross(z, x), z], axis=-1), origins)
+    return Poses(origins, np.stack([x, np.cross(z, x), z], axis=-1))
 
 
 def _circles(a: Array, b: Array, c: Array) -> tuple[Array, Array, Bools]:

@@ -9,17 +9,16 @@ axes, so that many candidates are compared at once.
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import ndimage
 
 from emppi_ros.articulation import rigid_motion
-from emppi_ros.articulation.rigid_motion import Poses
+from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.pose import Poses
 
-Array = npt.NDArray[np.float64]
 DOF = {'static': 0, 'prismatic': 1, 'revolute': 1, 'screw': 1, 'planar': 3}
 AXIAL = ('prismatic', 'revolute', 'screw')
 FREE = 'free'  # any motion: it has no parameters
-FLIP = Poses(np.diag([1.0, -1.0, -1.0]), np.zeros(3))  # turns an axis over
+FLIP = Poses(np.zeros(3), np.diag([1.0, -1.0, -1.0]))  # turns an axis over
 _STEPS = 3  # Gauss-Newton steps for the joint position of a frame
 _RIDGE = 1e-9
 _CLEAR_TURN = 6.0  # standard deviations of the height, above which turns of a screw are counted
@@ -121,7 +120,7 @@ class PoseResiduals(NamedTuple):
         once = lie @ twists
         return -self.to_noise @ (twists + 0.5 * once + lie @ once / 12.0)
 
-    def where(self, better: npt.NDArray[np.bool_], other: 'PoseResiduals') -> 'PoseResiduals':
+    def where(self, better: Bools, other: 'PoseResiduals') -> 'PoseResiduals':
         """Return these residuals in the frames `better` (..., T), others elsewhere."""
         some = better[..., None]
         return PoseResiduals(
@@ -142,13 +141,13 @@ def motion(model: JointModel, q: Array) -> Poses:
         position[..., 2] = model.pitch[..., None] * angle
     elif model.kind == 'planar':
         position[..., :2], angle = q[..., :2], q[..., 2]
-    return Poses(rigid_motion.rotations_about_z(angle), position)
+    return Poses(position, rigid_motion.rotations_about_z(angle))
 
 
 def predict(model: JointModel, q: Array) -> Poses:
     """Return the poses of the child in its parent at joint positions (..., T, k)."""
     frame, child = _over_frames(model)
-    return rigid_motion.compose(frame, rigid_motion.compose(motion(model, q), child))
+    return frame @ (motion(model, q) @ child)
 
 
 def residuals(model: JointModel, q: Array, seen: Observations) -> PoseResiduals:
@@ -157,7 +156,7 @@ def residuals(model: JointModel, q: Array, seen: Observations) -> PoseResiduals:
     frame, _ = _over_frames(model)
     allowed = rigid_motion.adjoint(frame) @ _directions(model, q)
     if seen.oriented:
-        off = rigid_motion.compose(seen.poses, rigid_motion.inverse(expected))
+        off = seen.poses @ expected.inverse()
         twist = rigid_motion.log(off)
         to_noise = seen.whitening @ rigid_motion.shift(seen.poses.position)
         return PoseResiduals(
@@ -216,7 +215,7 @@ def guess_positions(model: JointModel, seen: Observations) -> list[Array]:
     Which one is better depends on the lever arm, and on which of them was measured.
     """
     frame, child = _over_frames(model)
-    inside = rigid_motion.compose(rigid_motion.inverse(frame), seen.poses)
+    inside = frame.inverse() @ seen.poses
     height = inside.position[..., 2] - child.position[..., 2]
     if model.kind == 'static':
         return [np.zeros((*height.shape, 0))]
@@ -263,7 +262,7 @@ def derivatives(model: JointModel, q: Array) -> Array:
     and for a screw its pitch.
     """
     frame, _ = _over_frames(model)
-    own = rigid_motion.adjoint(rigid_motion.compose(frame, motion(model, q)))
+    own = rigid_motion.adjoint(frame @ motion(model, q))
     parts = [np.broadcast_to(np.eye(6), own.shape), own]
     if model.kind == 'screw':
         along = np.zeros((*own.shape[:-1], 1))
@@ -274,8 +273,8 @@ def derivatives(model: JointModel, q: Array) -> Array:
 
 def changed(model: JointModel, step: Array) -> JointModel:
     """Return the joint after a step (P,) along `derivatives`."""
-    frame = rigid_motion.compose(rigid_motion.exp(step[:6]), model.frame)
-    child = rigid_motion.compose(rigid_motion.exp(step[6:12]), model.child)
+    frame = rigid_motion.exp(step[:6]) @ model.frame
+    child = rigid_motion.exp(step[6:12]) @ model.child
     pitch = model.pitch + step[12] if model.kind == 'screw' else model.pitch
     return JointModel(model.kind, frame, child, pitch)
 
@@ -283,14 +282,14 @@ def changed(model: JointModel, step: Array) -> JointModel:
 def with_zero_at(model: JointModel, q: Array) -> JointModel:
     """Return the same joint with position 0 where it was q (k,)."""
     moved = motion(model, q[None]).at(0)
-    return model._replace(child=rigid_motion.compose(moved, model.child))
+    return model._replace(child=moved @ model.child)
 
 
 def inverted(model: JointModel) -> JointModel:
     """Return the joint with parent and child exchanged; joint positions stay, but for planar."""
     # the axis turns over, so that joint positions do not
-    frame = rigid_motion.compose(rigid_motion.inverse(model.child), FLIP)
-    child = rigid_motion.compose(FLIP, rigid_motion.inverse(model.frame))
+    frame = model.child.inverse() @ FLIP
+    child = FLIP @ model.frame.inverse()
     return JointModel(model.kind, frame, child, model.pitch)
 
 
@@ -300,15 +299,15 @@ def with_axis_convention(model: JointModel) -> tuple[JointModel, float]:
     if model.kind not in AXIAL or axis[np.argmax(np.abs(axis))] > 0.0:
         return model, 1.0
     return model._replace(
-        frame=rigid_motion.compose(model.frame, FLIP),
-        child=rigid_motion.compose(FLIP, model.child),
+        frame=model.frame @ FLIP,
+        child=FLIP @ model.child,
     ), -1.0
 
 
 def _over_frames(model: JointModel) -> tuple[Poses, Poses]:
     """Return joint frame and child with an axis of length 1 for the T frames."""
     return tuple(
-        Poses(one.rotation[..., None, :, :], one.position[..., None, :])
+        Poses(one.position[..., None, :], one.rotation[..., None, :, :])
         for one in (model.frame, model.child)
     )  # type: ignore[return-value]  # two of them
 

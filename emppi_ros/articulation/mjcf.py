@@ -4,17 +4,14 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-from emppi_ros.articulation import rigid_motion
 from emppi_ros.articulation.joint_models import JointModel
-from emppi_ros.articulation.rigid_motion import Poses
 from emppi_ros.articulation.topology import WORLD, KinematicTree, TreeJoint
-from emppi_ros.state.tracking import to_quaternion
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.pose import Poses, to_quaternion
 from emppi_ros.tracking import jointed_parts
 
-Array = npt.NDArray[np.float64]
 TRANSLATION = '_translation'  # appended to a part's name: the slide of its screw
 PLANAR = ('_x', '_y', '_turn')
 _SIZE_M = 0.02  # of the ball that stands for a part
@@ -81,7 +78,7 @@ def _place(tree: KinematicTree, joint: TreeJoint) -> Poses:
     """Return the pose of a body in its parent at joint position 0."""
     if joint.model is None:
         return tree.start[joint.child]
-    return rigid_motion.compose(joint.model.frame, joint.model.child)
+    return joint.model.frame @ joint.model.child
 
 
 def _add_joints(spec: mujoco.MjSpec, body: mujoco.MjsBody, joint: TreeJoint) -> None:
@@ -126,11 +123,11 @@ def joint_frame(model: JointModel) -> Poses:
     Only a planar joint needs the origin of its frame: of others it is any point of the axis, so
     that the nearest one to the child is taken.
     """
-    frame = rigid_motion.inverse(model.child)
+    frame = model.child.inverse()
     if model.kind == 'planar':
         return frame
     axis = frame.rotation[:, 2]
-    return Poses(frame.rotation, frame.position - axis * float(axis @ frame.position))
+    return Poses(frame.position - axis * float(axis @ frame.position), frame.rotation)
 
 
 def _quaternion(rotation: Array) -> Array:

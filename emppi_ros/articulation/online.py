@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
-from scipy.spatial.transform import Rotation
 
 from emppi_ros.articulation import topology, tracks
 from emppi_ros.articulation.topology import KinematicTree, TreeJoint
 from emppi_ros.articulation.tracks import Noise, Tracks
 from emppi_ros.core import config
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.pose import to_rotation
 from emppi_ros.recordings.signals import covariance_triangles
 
-Array = npt.NDArray[np.float64]
 _MOVED = float(stats.chi2.ppf(0.95, 6))  # squares of two poses between which a part moved
 _NOT_SHOWN = ('static', 'undecided')
 
@@ -243,7 +242,7 @@ def _square(
 ) -> float:
     """Return the squared distance of two poses of a part in units of their noise."""
     first, second = before.poses[name], after.poses[name]
-    turn = Rotation.from_quat(second[[4, 5, 6, 3]]) * Rotation.from_quat(first[[4, 5, 6, 3]]).inv()
+    turn = to_rotation(second[3:]) * to_rotation(first[3:]).inv()
     shift = np.concatenate([second[:3] - first[:3], turn.as_rotvec()])
     usual = settings.noise.covariance()
     noise = before.covariances.get(name, usual) + after.covariances.get(name, usual)

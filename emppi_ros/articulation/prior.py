@@ -8,17 +8,16 @@ get samples around the joint of the part with the name of the object.
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.articulation import mjcf
 from emppi_ros.articulation.topology import WORLD, KinematicTree, TreeJoint
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.model import scene
 from emppi_ros.priors import prior_file
 from emppi_ros.priors.prior_file import DataSource, ParameterPrior, PriorFile
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 METHOD = 'articulate'
 _SAMPLES = 200
 _AXES, _PLACE = ('jnt_axis', 'jnt_articulation'), 'jnt_pos'

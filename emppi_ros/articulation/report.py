@@ -6,7 +6,6 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.articulation import mjcf
 from emppi_ros.articulation.joint_models import DOF
@@ -15,7 +14,6 @@ from emppi_ros.recordings.signals import Signal
 from emppi_ros.viz.palette import SERIES
 from emppi_ros.viz.report import plots
 
-Array = npt.NDArray[np.float64]
 REPORT, AXES, POSITIONS = 'report.md', 'axes.png', 'positions.png'
 _KINDS = ('static', 'prismatic', 'revolute', 'screw')
 

@@ -1,49 +1,18 @@
 """
-Poses of many frames as arrays, twists, and what noise of poses does to relative poses.
+Twists, and what noise of poses does to relative poses.
 
 A twist is (linear, angular), (..., 6): the velocity of the point at the origin, and the rotation
 vector, both in the fixed frame. It moves a pose from the left: `exp(twist)` times the pose.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-Array = npt.NDArray[np.float64]
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.pose import Poses
+
 _SMALL = 1e-6  # rad: below, series replace quotients
 _NEAR_HALF_TURN = 3.0  # rad: above, the axis comes from the symmetric part
-
-
-class Poses(NamedTuple):
-    """Poses of one frame in another: rotation matrices (..., 3, 3) and positions (..., 3) [m]."""
-
-    rotation: Array
-    position: Array
-
-    def at(self, index: Any) -> 'Poses':
-        """Return some of the poses: an index, a slice or a mask."""
-        return Poses(self.rotation[index], self.position[index])
-
-
-def identity() -> Poses:
-    """Return the pose of a frame in itself."""
-    return Poses(np.eye(3), np.zeros(3))
-
-
-def compose(first: Poses, second: Poses) -> Poses:
-    """Return the product of poses; their leading axes are broadcast."""
-    return Poses(
-        first.rotation @ second.rotation,
-        np.einsum('...ij,...j->...i', first.rotation, second.position) + first.position,
-    )
-
-
-def inverse(poses: Poses) -> Poses:
-    """Return the inverse of poses."""
-    turned = np.swapaxes(poses.rotation, -1, -2)
-    return Poses(turned, -np.einsum('...ij,...j->...i', turned, poses.position))
 
 
 def skew(vectors: Array) -> Array:
@@ -114,7 +83,7 @@ def exp(twist: Array) -> Poses:
     second = np.where(angle > 1e-4, (safe - np.sin(safe)) / safe**3, 1.0 / 6.0)  # noqa: PLR2004
     once = skew(angular)
     mean = np.eye(3) + first * once + second * (once @ once)
-    return Poses(rotations(angular), np.einsum('...ij,...j->...i', mean, linear))
+    return Poses(np.einsum('...ij,...j->...i', mean, linear), rotations(angular))
 
 
 def log(poses: Poses) -> Array:
@@ -154,11 +123,6 @@ def shift(points: Array) -> Array:
     result = np.broadcast_to(np.eye(6), (*points.shape[:-1], 6, 6)).copy()
     result[..., :3, 3:] = -skew(points)
     return result
-
-
-def relative(parent: Poses, child: Poses) -> Poses:
-    """Return the poses of a child in the frame of its parent."""
-    return compose(inverse(parent), child)
 
 
 def relative_covariance(

@@ -12,15 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 from emppi_ros.articulation import fitting
 from emppi_ros.articulation.fitting import FittedJoint
 from emppi_ros.articulation.joint_models import AXIAL, DOF, Observations
+from emppi_ros.core.arrays import Array
 from emppi_ros.recordings.noise import correlation_time
 
-Array = npt.NDArray[np.float64]
 _SECTORS = 24  # of a turn
 
 

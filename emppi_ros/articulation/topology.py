@@ -11,20 +11,18 @@ from dataclasses import dataclass, replace
 import itertools
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from emppi_ros.articulation import evidence, fitting, joint_models, rigid_motion, tracks
+from emppi_ros.articulation import evidence, fitting, joint_models, tracks
 from emppi_ros.articulation import selection as types
 from emppi_ros.articulation.fitting import FittedJoint
 from emppi_ros.articulation.joint_models import DOF, FREE, JointModel, Observations
-from emppi_ros.articulation.rigid_motion import Poses
 from emppi_ros.articulation.selection import Selection, SelectionConfig
 from emppi_ros.articulation.tracks import PartTrack, Tracks
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.pose import Poses
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 WORLD = 'world'
 _DEFAULT = SelectionConfig()
 _WELL = 2.0  # squared noise, in units of the given one, of a joint that fits well
@@ -178,7 +176,7 @@ def infer(
     for parent, child in edges:
         others = _alternatives(edges, (parent, child), costs, [one.name for one in nodes])
         joints.append(_tree_joint(nodes, pairs, bases, parent, child, others))
-    start = {WORLD: rigid_motion.identity()}
+    start = {WORLD: Poses(np.zeros(3), np.eye(3))}
     by_name = {one.name: one for one in given.parts}
     for joint in joints:
         start[joint.child] = _start(joint, start[joint.parent], by_name[joint.child])
@@ -359,7 +357,7 @@ def _base_joint(
     good = base.fit.inliers(seen.dimensions)
     first = base.fit.q[good][0] if good.any() else np.zeros(3)
     model = base.fit.model
-    moved = rigid_motion.compose(model.frame, joint_models.motion(model, first[None]).at(0))
+    moved = model.frame @ joint_models.motion(model, first[None]).at(0)
     model = model._replace(frame=moved)
     positions, _ = joint_models.fit_positions(model, seen)
     q = np.full((count, 3), nothing)
@@ -377,7 +375,7 @@ def _start(joint: TreeJoint, parent: Poses, part: PartTrack) -> Poses:
     """Return the pose of a part in the world at joint position 0."""
     if joint.model is None:
         return part.poses.at(int(np.argmax(part.seen)))
-    return rigid_motion.compose(parent, rigid_motion.compose(joint.model.frame, joint.model.child))
+    return parent @ (joint.model.frame @ joint.model.child)
 
 
 def require_unique(parts: Sequence[PartTrack]) -> None:

@@ -6,17 +6,16 @@ from pathlib import Path
 import re
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation, Slerp
 
 from emppi_ros.articulation import rigid_motion
-from emppi_ros.articulation.rigid_motion import Poses
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.pose import Poses, to_rotation
 from emppi_ros.recordings import bags, tables
 from emppi_ros.recordings.signals import covariance_matrices
+from emppi_ros.tracking.tracker import TRACKED, PartEstimate
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 UNKNOWN_SD = 100.0  # rad or m, for what was not measured
 MIN_FRAMES = 10
 _POSE = ('x', 'y', 'z', 'qw', 'qx', 'qy', 'qz')
@@ -82,7 +81,7 @@ class Tracks:
 def world(frames: int) -> PartTrack:
     """Return the world as a part that never moves, and whose pose is known."""
     rotation = np.broadcast_to(np.eye(3), (frames, 3, 3))
-    poses = Poses(rotation, np.zeros((frames, 3)))
+    poses = Poses(np.zeros((frames, 3)), rotation)
     return PartTrack('world', poses, np.zeros((frames, 6, 6)), np.ones(frames, bool))
 
 
@@ -111,12 +110,26 @@ def from_arrays(
                 f'pose/{name}: quaternion of length {length[wrong[0]]:.4g} in frame {wrong[0]}, '
                 'expected 1 (or four zeros where the part was not seen)'
             )
-        scalar_last = quaternion[seen][:, [1, 2, 3, 0]]
-        rotation[seen] = Rotation.from_quat(scalar_last).as_matrix()
+        rotation[seen] = to_rotation(quaternion[seen]).as_matrix()
     if covariance is None:
         covariance = np.tile(noise.covariance(quaternion is not None), (frames, 1, 1))
     place = np.where(seen[:, None], position, 0.0)
-    return PartTrack(name, Poses(rotation, place), covariance, seen)
+    return PartTrack(name, Poses(place, rotation), covariance, seen)
+
+
+def from_estimates(
+    names: Sequence[str], time: Array, estimates: Sequence[Sequence[PartEstimate]]
+) -> Tracks:
+    """Return the tracks of all parts from estimates of B parts in T images (T, B)."""
+    parts = []
+    for name, images in zip(names, zip(*estimates, strict=True), strict=True):
+        poses = Poses(
+            np.array([one.position for one in images]), np.array([one.rotation for one in images])
+        )
+        covariance = np.array([one.covariance for one in images])
+        seen = np.array([one.status == TRACKED for one in images])
+        parts.append(PartTrack(name, poses, covariance, seen))
+    return Tracks(time, tuple(parts))
 
 
 def read(files: Sequence[Path], noise: Noise = Noise()) -> Tracks:
@@ -312,7 +325,7 @@ def _at_times(name: str, time: Array, values: Array, clock: Array, noise: Noise)
     position = np.column_stack([np.interp(held, time, axis) for axis in poses.position.T])
     rotation = Slerp(time, Rotation.from_matrix(poses.rotation))(held).as_matrix()
     covariance = np.tile(noise.covariance(), (frames, 1, 1))
-    return PartTrack(name, Poses(rotation, position), covariance, seen)
+    return PartTrack(name, Poses(position, rotation), covariance, seen)
 
 
 def pair(parent: PartTrack, child: PartTrack) -> tuple[Poses, Array, Bools]:
@@ -322,4 +335,4 @@ def pair(parent: PartTrack, child: PartTrack) -> tuple[Poses, Array, Bools]:
     covariance = rigid_motion.relative_covariance(
         ours, parent.covariance[both], theirs, child.covariance[both]
     )
-    return rigid_motion.relative(ours, theirs), covariance, both
+    return ours.inverse() @ theirs, covariance, both

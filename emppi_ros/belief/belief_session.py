@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.core.errors import EmppiError
+from emppi_ros.core.pose import Pose
 from emppi_ros.journal import snapshot
 from emppi_ros.journal.journal import Measurements, journaled
 from emppi_ros.model.ensemble import State
 from emppi_ros.priors.particles import Belief
 from emppi_ros.state.estimator import JumpDetector, Observation
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]

@@ -12,6 +12,7 @@ from emppi_ros.articulation.tracks import Noise
 from emppi_ros.cli import output
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.pipeline.mechanism import articulate
 from emppi_ros.priors import prior_file
 from emppi_ros.priors.prior_file import hash_file
 from emppi_ros.recordings import tables
@@ -88,11 +89,9 @@ def run(options: argparse.Namespace) -> None:
     known_task = load_task(options.prior_for) if options.prior_for else None
     noise = Noise(options.position_sd, float(np.radians(options.rotation_sd)))
     given = tracks.read(options.tracks, noise)
-    where = ', '.join(map(str, options.tracks))
-    tracks.check(given, where)
-    topology.require_unique(given.parts)
+    tracks.check(given, ', '.join(map(str, options.tracks)))
     with output.progress('pairs', topology.count_pairs(given), 'pairs') as advance:
-        tree = topology.infer(given, options.seed, progress=advance)
+        tree = articulate(given, seed=options.seed, progress=advance)
     summary: dict[str, Any] = {'joints': report.summary(tree)}
     if given.notes:
         summary['notes'] = '; '.join(given.notes)
@@ -124,18 +123,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
     """Raise ConfigError if an output exists, or has a wrong name."""
     if (options.prior is None) != (not options.prior_for):
         raise ConfigError('--prior and --prior-for: give both, a file and the task that it is for')
-    yaml = ('.yaml', '.yml')
-    for name, suffixes in (('out', ('.xml',)), ('task', yaml), ('prior', yaml)):
-        path = getattr(options, name)
-        if path is None:
-            continue
-        if path.suffix.lower() not in suffixes:
-            raise ConfigError(
-                f'--{name}: found {path}, expected a name that ends in {suffixes[0]}'
-            )
-        if not path.parent.is_dir():
-            raise ConfigError(f'--{name}: no such folder: {path.parent}')
-        paths.check_new(path, options.overwrite)
+    output.check_files(options, out=output.XML, task=output.YAML, prior=output.YAML)
     if options.positions is not None:
         tables.check_writable('--positions', options.positions)
         paths.check_new(options.positions, options.overwrite)

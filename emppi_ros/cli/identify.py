@@ -18,8 +18,9 @@ from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.model import mjcf_export
 from emppi_ros.model.fields import DELAY
+from emppi_ros.pipeline.identification import identify
 from emppi_ros.priors import prior_file
-from emppi_ros.recordings.recordings import Recording, check_distinct, delay_inputs, read_recording
+from emppi_ros.recordings.recordings import Recording, delay_inputs, read_recording
 from emppi_ros.tasks.task import load_task
 from emppi_ros.tracking.jointed_parts import joint_covariances
 
@@ -139,10 +140,7 @@ def run(options: argparse.Namespace) -> None:
     plant = _plant(options)
     method.check(own, plant, len(options.data), settings)
     recordings = [delay_inputs(read_recording(files), options.lag) for files in options.data]
-    check_distinct(recordings)
-    if options.step is None:
-        plant.model.opt.timestep = method.default_step(plant, recordings)
-    result = method.identify(plant, recordings, own, settings)
+    result = identify(recordings, plant, method=options.method, options=own, settings=settings)
     summary = _write_outputs(options, method, plant, recordings, result)
     output.show(summary, options.json)
 
@@ -223,16 +221,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
         existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         if not existing.is_dir() or not os.access(existing, os.W_OK):
             raise ConfigError(f'--report: {existing} is not a writable folder')
-    for name, suffixes in (('out', ('.yaml', '.yml')), ('mjcf', ('.xml',))):
-        path = getattr(options, name)
-        if path is None:
-            continue
-        if path.suffix.lower() not in suffixes:
-            ending = suffixes[0]
-            raise ConfigError(f'--{name}: found {path}, expected a name that ends in {ending}')
-        if not path.parent.is_dir():
-            raise ConfigError(f'--{name}: no such folder: {path.parent}')
-        paths.check_new(path, options.overwrite)
+    output.check_files(options, out=output.YAML, mjcf=output.XML)
 
 
 def _plant(options: argparse.Namespace) -> Plant:

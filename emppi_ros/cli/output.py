@@ -11,6 +11,11 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from emppi_ros.core import paths
+from emppi_ros.core.errors import ConfigError
+
+XML, YAML = ('.xml',), ('.yaml', '.yml')
+
 
 def plain(value: Any) -> Any:
     """Convert a value to plain JSON types; NaN and infinities become null."""
@@ -168,3 +173,16 @@ def add_scheduler(parser: Any, of: str = '') -> None:
         metavar='ADDRESS',
         help='compute on the workers of this Dask cluster, which you trust (tcp://host:8786)' + of,
     )
+
+
+def check_files(options: argparse.Namespace, **suffixes: Sequence[str]) -> None:
+    """Raise ConfigError if an option names a file that exists, or has another suffix."""
+    for name, allowed in suffixes.items():
+        path = getattr(options, name)
+        if path is None:
+            continue
+        if path.suffix.lower() not in allowed:
+            raise ConfigError(f'--{name}: found {path}, expected a name that ends in {allowed[0]}')
+        if not path.parent.is_dir():
+            raise ConfigError(f'--{name}: no such folder: {path.parent}')
+        paths.check_new(path, options.overwrite)

@@ -20,8 +20,8 @@ def describe_end(summary: Mapping[str, Any]) -> str:
     faults = [text for _, text in summary.get('faults', [])]
     fault = summary.get('bridge_fault') or (faults[-1] if faults else '')
     text = f'fault: {fault}' if fault else 'time limit'
-    if is_overloaded(summary):
-        share = summary['deadline_misses']
+    share = summary.get('deadline_misses', 0.0)
+    if share > _MOST and (not fault or is_overloaded(summary)):
         text += f'; this machine plans too slowly: {share:.0%} of the plans missed their deadline'
     diverged = summary.get('diverged', 0)
     return f'{text}; {diverged} rollouts diverged' if diverged else text

@@ -29,11 +29,11 @@ import scipy
 
 import emppi_ros
 from emppi_ros.core.errors import EmppiError, ReplayError
+from emppi_ros.core.pose import Pose
 from emppi_ros.journal import snapshot
 from emppi_ros.model import scene
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.state.time_series import TimeSeries
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task, parse_task
 
 Array = npt.NDArray[np.float64]

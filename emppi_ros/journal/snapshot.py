@@ -13,10 +13,11 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import ReplayError
+from emppi_ros.core.pose import Pose
 from emppi_ros.model.ensemble import State
 from emppi_ros.priors.particles import Belief
 from emppi_ros.robots.plan import Plan
-from emppi_ros.state.tracking import Pose, Track
+from emppi_ros.state.tracking import Track
 
 _TUPLES: dict[str, type] = {kind.__name__: kind for kind in (Belief, Plan, Pose, State, Track)}
 _FORMER_NAMES = {'Waiting': 'PendingUpdate'}  # of tuples in older recordings

@@ -12,6 +12,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.pose import IDENTITY, Pose
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -21,20 +22,6 @@ _TYPES = {
     mujoco.mjtJoint.mjJNT_SLIDE.value: SLIDE,
     mujoco.mjtJoint.mjJNT_BALL.value: FREE,  # a URDF has no ball joint
 }
-
-
-class LinkPose(NamedTuple):
-    """A pose in a frame; `a @ b` is pose b, given in the frame a, in the frame of a."""
-
-    position: Array  # (3,) m
-    quaternion: Array  # (4,) unit, wxyz
-
-    def __matmul__(self, other: 'LinkPose') -> 'LinkPose':
-        """Return a pose in the frame of this one as a pose in the frame of this one's parent."""
-        moved, turned = np.empty(3), np.empty(4)
-        mujoco.mju_rotVecQuat(moved, other.position, self.quaternion)
-        mujoco.mju_mulQuat(turned, self.quaternion, other.quaternion)
-        return LinkPose(self.position + moved, turned)
 
 
 class Link(NamedTuple):
@@ -55,7 +42,7 @@ class Link(NamedTuple):
         The model's joint; -1 for fixed links and for `free` links whose pose is measured.
     axis : (3,) array
         Unit vector in the frame of the link.
-    origin : LinkPose
+    origin : Pose
         Pose in the parent at joint position 0; of a free link its pose in the model.
 
     """
@@ -66,11 +53,10 @@ class Link(NamedTuple):
     kind: str
     joint: int
     axis: Array
-    origin: LinkPose
+    origin: Pose
 
 
 _NO_AXIS = np.array([1.0, 0.0, 0.0])
-_IDENTITY = LinkPose(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
 
 
 def link_tree(
@@ -90,7 +76,7 @@ def link_tree(
     names = scene.names(model, 'body')
     data = scene.kinematics(model, model.qpos0)
     for body in range(1, model.nbody):
-        origin = LinkPose(model.body_pos[body].copy(), model.body_quat[body].copy())
+        origin = Pose(model.body_pos[body].copy(), model.body_quat[body].copy())
         parent = places[int(model.body_parentid[body])]
         if names[body] == root and parent == 0 and _is_at_origin(model, body, origin):
             places[body] = 0
@@ -100,16 +86,16 @@ def link_tree(
         name = f'{name}_body' if name in taken else name
         taken.add(name)
         if body in measured:
-            at = LinkPose(data.xpos[body].copy(), data.xquat[body].copy())
+            at = Pose(data.xpos[body].copy(), data.xquat[body].copy())
             links.append(Link(name, 0, (body,), FREE, -1, _NO_AXIS, at))
         else:
             links += _chain(model, body, name, origin, parent, len(links) + 1)
         places[body] = len(links)
-    first = Link(root, -1, tuple(merged), FIXED, -1, _NO_AXIS, _IDENTITY)
+    first = Link(root, -1, tuple(merged), FIXED, -1, _NO_AXIS, IDENTITY)
     return [first, *links]
 
 
-def link_poses(model: mujoco.MjModel, links: list[Link], qpos: Array) -> list[LinkPose]:
+def link_poses(model: mujoco.MjModel, links: list[Link], qpos: Array) -> list[Pose]:
     """Return the pose of each link in its parent, in a configuration (nq,)."""
     return [
         link.origin
@@ -123,7 +109,7 @@ def _chain(
     model: mujoco.MjModel,
     body: int,
     name: str,
-    origin: LinkPose,
+    origin: Pose,
     parent: int,
     index: int,
 ) -> list[Link]:
@@ -136,37 +122,37 @@ def _chain(
         kind, axis = _TYPES[int(model.jnt_type[joint])], model.jnt_axis[joint].copy()
         anchor = np.zeros(3) if kind == SLIDE else model.jnt_pos[joint].copy()
         zero = _motion(kind, axis, -float(model.qpos0[model.jnt_qposadr[joint]]))
-        origin = origin @ LinkPose(anchor, _IDENTITY.quaternion) @ zero
+        origin = origin @ Pose(anchor, IDENTITY.quaternion) @ zero
         last = joint == first + count - 1 and not anchor.any()
         label = name if last else f'{name}_{scene.names(model, "joint")[joint] or joint}'
         bodies = (body,) if last else ()
         chain.append(Link(label, parent, bodies, kind, joint, axis, origin))
         parent, index = index, index + 1
-        origin = LinkPose(-anchor, _IDENTITY.quaternion)
+        origin = Pose(-anchor, IDENTITY.quaternion)
     if not chain or not chain[-1].bodies:
         chain.append(Link(name, parent, (body,), FIXED, -1, _NO_AXIS, origin))
     return chain
 
 
-def _motion(kind: str, axis: Array, q: float) -> LinkPose:
+def _motion(kind: str, axis: Array, q: float) -> Pose:
     """Return the pose after a motion of a joint by q; of a ball joint or free one none."""
     if kind == SLIDE:
-        return LinkPose(q * axis, _IDENTITY.quaternion)
-    turn = np.array(_IDENTITY.quaternion)
+        return Pose(q * axis, IDENTITY.quaternion)
+    turn = np.array(IDENTITY.quaternion)
     if kind == HINGE:
         mujoco.mju_axisAngle2Quat(turn, axis, q)
-    return LinkPose(np.zeros(3), turn)
+    return Pose(np.zeros(3), turn)
 
 
-def _moved(model: mujoco.MjModel, link: Link, q: Array) -> LinkPose:
+def _moved(model: mujoco.MjModel, link: Link, q: Array) -> Pose:
     """Return the pose of a link in its parent; q begins with its joint's positions."""
     if link.kind != FREE:
         return link.origin @ _motion(link.kind, link.axis, float(q[0]))
     if model.jnt_type[link.joint] == mujoco.mjtJoint.mjJNT_FREE.value:
-        return LinkPose(q[:3].copy(), q[3:7] / np.linalg.norm(q[3:7]))
-    return link.origin @ LinkPose(np.zeros(3), q[:4] / np.linalg.norm(q[:4]))
+        return Pose(q[:3].copy(), q[3:7] / np.linalg.norm(q[3:7]))
+    return link.origin @ Pose(np.zeros(3), q[:4] / np.linalg.norm(q[:4]))
 
 
-def _is_at_origin(model: mujoco.MjModel, body: int, pose: LinkPose) -> bool:
+def _is_at_origin(model: mujoco.MjModel, body: int, pose: Pose) -> bool:
     same = np.allclose([*pose.position, *pose.quaternion], [0, 0, 0, 1, 0, 0, 0], atol=1e-9)
     return bool(same) and not model.body_jntnum[body] and model.body_mocapid[body] < 0

@@ -16,8 +16,9 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.pose import Pose
 from emppi_ros.model import scene
-from emppi_ros.model.link_tree import FIXED, FREE, HINGE, Link, LinkPose
+from emppi_ros.model.link_tree import FIXED, FREE, HINGE, Link
 
 Array = npt.NDArray[np.float64]
 MADE_HERE = '<!-- made by emppi_ros from the MJCF scene, for displays -->'
@@ -42,7 +43,7 @@ class _Geometry(NamedTuple):
 
     tag: str
     attributes: dict[str, str]
-    pose: LinkPose
+    pose: Pose
 
 
 def to_urdf(
@@ -111,7 +112,7 @@ def _add_inertial(item: ET.Element, model: mujoco.MjModel, body: int) -> None:
     if mass <= 0.0:
         return
     inertial = ET.SubElement(item, 'inertial')
-    _add_origin(inertial, LinkPose(model.body_ipos[body], model.body_iquat[body]))
+    _add_origin(inertial, Pose(model.body_ipos[body], model.body_iquat[body]))
     ET.SubElement(inertial, 'mass', value=repr(mass))
     xx, yy, zz = (repr(value) for value in model.body_inertia[body].tolist())
     ET.SubElement(inertial, 'inertia', ixx=xx, iyy=yy, izz=zz, ixy='0', ixz='0', iyz='0')
@@ -123,7 +124,7 @@ def _add_visuals(item: ET.Element, model: mujoco.MjModel, body: int) -> None:
         color = _color(model, geom)
         if model.geom_group[geom] >= _SHOWN_GROUPS or color[3] == 0.0:
             continue
-        pose = LinkPose(model.geom_pos[geom], model.geom_quat[geom])
+        pose = Pose(model.geom_pos[geom], model.geom_quat[geom])
         for shape in _shapes(model, geom):
             visual = ET.SubElement(item, 'visual')
             _add_origin(visual, pose @ shape.pose)
@@ -188,7 +189,7 @@ def _mesh(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
         yield _box(model.geom_aabb[geom, 3:], model.geom_aabb[geom, :3])
         return
     # the compiler moved the mesh to its principal axes: undo that
-    moved = LinkPose(model.mesh_pos[mesh], model.mesh_quat[mesh])
+    moved = Pose(model.mesh_pos[mesh], model.mesh_quat[mesh])
     turned, place = np.empty(4), np.empty(3)
     mujoco.mju_negQuat(turned, moved.quaternion)
     mujoco.mju_rotVecQuat(place, -moved.position, turned)
@@ -196,7 +197,7 @@ def _mesh(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
         'filename': Path(name).resolve().as_uri(),
         'scale': _text(model.mesh_scale[mesh]),
     }
-    yield _Geometry('mesh', attributes, LinkPose(place, turned))
+    yield _Geometry('mesh', attributes, Pose(place, turned))
 
 
 _SHAPES: dict[int, Callable[[mujoco.MjModel, int], Iterator[_Geometry]]] = {
@@ -211,16 +212,16 @@ _SHAPES: dict[int, Callable[[mujoco.MjModel, int], Iterator[_Geometry]]] = {
 
 
 def _box(half: Array, centre: Array) -> _Geometry:
-    return _Geometry('box', {'size': _text(2.0 * half)}, LinkPose(centre, _IDENTITY))
+    return _Geometry('box', {'size': _text(2.0 * half)}, Pose(centre, _IDENTITY))
 
 
 def _ball(radius: float, centre: Array) -> _Geometry:
-    return _Geometry('sphere', {'radius': repr(float(radius))}, LinkPose(centre, _IDENTITY))
+    return _Geometry('sphere', {'radius': repr(float(radius))}, Pose(centre, _IDENTITY))
 
 
 def _rod(radius: float, half: float, turn: Array) -> _Geometry:
     size = {'radius': repr(float(radius)), 'length': repr(2.0 * float(half))}
-    return _Geometry('cylinder', size, LinkPose(np.zeros(3), turn))
+    return _Geometry('cylinder', size, Pose(np.zeros(3), turn))
 
 
 def _pill(radius: float, half: float, turn: Array) -> Iterator[_Geometry]:
@@ -232,7 +233,7 @@ def _pill(radius: float, half: float, turn: Array) -> Iterator[_Geometry]:
     yield _ball(radius, -tip)
 
 
-def _add_origin(item: ET.Element, pose: LinkPose) -> None:
+def _add_origin(item: ET.Element, pose: Pose) -> None:
     matrix = np.empty(9)
     mujoco.mju_quat2Mat(matrix, pose.quaternion)
     m = matrix.reshape(3, 3)

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import PoseError, ReplayError
+from emppi_ros.core.pose import Pose
 from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.recordings.message_tables import NANO, stamp_ns
 from emppi_ros.tasks.task import Task, parse_task
 from emppi_ros.tracking import depth_messages
-from emppi_ros.tracking.depth_messages import IMAGE, INFO, OpticalPose, StaticTransform
+from emppi_ros.tracking.depth_messages import IMAGE, INFO, StaticTransform
 from emppi_ros.tracking.depth_video import DepthVideo
 
 Array = npt.NDArray[np.float64]
@@ -30,7 +31,7 @@ class DepthTopics:
         Topics of the images, and of their intrinsics.
     frame : str
         Frame of the world in /tf_static; '': that of the robot of the bag's task, or `world`.
-    pose : OpticalPose or None
+    pose : Pose or None
         Pose of the camera, in place of /tf_static.
 
     """
@@ -38,7 +39,7 @@ class DepthTopics:
     image: str = IMAGE
     info: str = INFO
     frame: str = ''
-    pose: OpticalPose | None = None
+    pose: Pose | None = None
 
 
 class DepthBag(NamedTuple):

@@ -6,12 +6,12 @@ import numpy as np
 
 from emppi_ros.core import config, weights
 from emppi_ros.core.errors import EmppiError, ReplayError
+from emppi_ros.core.pose import Pose
 from emppi_ros.journal.journal import Measurements
 from emppi_ros.priors.particles import Belief
 from emppi_ros.recordings.bag_reader import Bag, BagMessage
 from emppi_ros.recordings.message_tables import NANO, read_cloud, stamp_ns, statuses
 from emppi_ros.robots.robot import select_joints
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import Task, parse_task
 from emppi_ros.viz.report.recording import RunObserver

@@ -2,15 +2,13 @@
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.parameters import with_parameters
+from emppi_ros.sim import depth_noise
 from emppi_ros.tasks.task import Task
-from emppi_ros.tracking import depth_noise
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.renderer import SceneRenderer
-
-Array = npt.NDArray[np.float64]
 
 
 class SimulatedDepthCamera:

@@ -13,9 +13,9 @@ from typing import Any
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import nnls
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
 
 try:
@@ -27,7 +27,6 @@ try:
 except ImportError:  # the extra is not installed
     DiagramBuilder = None
 
-Array = npt.NDArray[np.float64]
 _JOINT, _GEOM = mujoco.mjtJoint, mujoco.mjtGeom
 _FREE, _SLIDE, _HINGE = _JOINT.mjJNT_FREE.value, _JOINT.mjJNT_SLIDE.value, _JOINT.mjJNT_HINGE.value
 _MODULUS_PA = 1e7  # of free objects; everything else is rigid

@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.pose import Pose, to_quaternion, to_rotation
 from emppi_ros.model.parameters import delay_column
 from emppi_ros.sim import true_model
 from emppi_ros.sim.true_parameters import TrueParameters
-from emppi_ros.state import tracking
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.cost import bind_residual
 from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.objects import FreeObject
@@ -23,7 +22,6 @@ from emppi_ros.tasks.residuals import norm
 from emppi_ros.tasks.task import Task
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
 _RADII_M = np.arange(1, 11) * 0.04  # of offsets to try around an occupied place
 _DIRECTIONS = np.arange(12) * np.pi / 6
 _ROUNDING_S = 1e-9
@@ -295,7 +293,7 @@ class SimulatedRobot:
         s = self._settings
         true_position, quaternion = self._pose(name)
         error = Rotation.from_rotvec(s.rotation_noise_sd_rad * self._rng.standard_normal(3))
-        turned = tracking.to_quaternion(error * tracking.to_rotation(quaternion))
+        turned = to_quaternion(error * to_rotation(quaternion))
         position = true_position + s.position_noise_sd_m * self._rng.standard_normal(3)
         return PoseReading(self.time, name, Pose(position, turned))
 

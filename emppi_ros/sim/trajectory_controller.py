@@ -1,12 +1,10 @@
 """A model of joint_trajectory_controller: joint velocities from the newest trajectory."""
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.bridge import joint_trajectory as trajectories
 from emppi_ros.bridge.joint_trajectory import MotionState, Segment, Trajectory
-
-Array = npt.NDArray[np.float64]
+from emppi_ros.core.arrays import Array
 
 
 class TrajectoryController:

@@ -9,13 +9,11 @@ import copy
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.ensemble import State
 from emppi_ros.model.parameters import set_parameters
 from emppi_ros.tasks.task import Task
-
-Array = npt.NDArray[np.float64]
 
 
 def nominal_model(task: Task) -> mujoco.MjModel:

@@ -7,16 +7,15 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import config
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, ParameterError, unknown
 from emppi_ros.model.parameters import check_values
 from emppi_ros.priors import distributions
 from emppi_ros.tasks.schema import Condition, ParameterChange, check_order
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 # by parameter name: a constant, or times [s] and the values from then on
 GivenTruth = Mapping[str, float | Sequence[tuple[float, float]]]
 _RAMP_STEP_S = 0.01  # between two values of a ramp

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import PoseError, StaleInputError, unknown
+from emppi_ros.core.pose import Pose
 from emppi_ros.model.ensemble import State
 from emppi_ros.state import articulation, tracking
 from emppi_ros.state.time_series import TimeSeries
-from emppi_ros.state.tracking import Pose, Track
+from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.task import Task
 

@@ -10,33 +10,16 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import PoseError
+from emppi_ros.core.pose import Pose, to_quaternion
 from emppi_ros.tasks.schema import TrackedObjectConfig
 
-Array = npt.NDArray[np.float64]
 _JUMP = 8.0  # innovations beyond this many standard deviations restart the track
 _MAX_DISTANCE_M = 1e4
 _GAP_S = 1.0  # longer gaps between poses restart the track
-
-
-class Pose(NamedTuple):
-    """
-    Pose in the world frame.
-
-    Attributes
-    ----------
-    position : (3,) array
-        Position [m].
-    quaternion : (4,) array
-        Unit quaternion wxyz.
-
-    """
-
-    position: Array
-    quaternion: Array
 
 
 class Track(NamedTuple):
@@ -65,11 +48,11 @@ def validated(pose: Pose, name: str) -> Pose:
 
 def project(pose: Pose, rest: Pose) -> Pose:
     """Return a pose with the height and tilt of `rest`, rotated about the vertical only."""
-    turn = to_rotation(pose.quaternion) * to_rotation(rest.quaternion).inv()
+    turn = pose.rotation * rest.rotation.inv()
     _, _, z, w = turn.as_quat()
     yaw = Rotation.from_rotvec([0.0, 0.0, 2.0 * np.arctan2(z, w)])  # twist about the vertical
     position = np.array([pose.position[0], pose.position[1], rest.position[2]])
-    return Pose(position, to_quaternion(yaw * to_rotation(rest.quaternion)))
+    return Pose(position, to_quaternion(yaw * rest.rotation))
 
 
 def start(settings: TrackedObjectConfig, stamp: float, pose: Pose) -> Track:
@@ -77,7 +60,7 @@ def start(settings: TrackedObjectConfig, stamp: float, pose: Pose) -> Track:
     zero = np.zeros(3)
     linear = np.diag([settings.position_sd_m**2, 0.1**2])  # initial velocity: sd 0.1 m/s, 1 rad/s
     angular = np.diag([settings.rotation_sd_rad**2, 1.0**2])
-    return Track(stamp, pose.position, zero, to_rotation(pose.quaternion), zero, linear, angular)
+    return Track(stamp, pose.position, zero, pose.rotation, zero, linear, angular)
 
 
 def predict(settings: TrackedObjectConfig, track: Track, stamp: float) -> Track:
@@ -102,7 +85,7 @@ def update(settings: TrackedObjectConfig, track: Track, stamp: float, pose: Pose
         return start(settings, stamp, pose)
     ahead = predict(settings, track, stamp)
     shift = pose.position - ahead.position
-    turn = (to_rotation(pose.quaternion) * ahead.rotation.inv()).as_rotvec()
+    turn = (pose.rotation * ahead.rotation.inv()).as_rotvec()
     linear, linear_gain, far = _correct(ahead.linear_covariance, settings.position_sd_m, shift)
     angular, angular_gain, turned = _correct(
         ahead.angular_covariance, settings.rotation_sd_rad, turn
@@ -122,7 +105,7 @@ def update(settings: TrackedObjectConfig, track: Track, stamp: float, pose: Pose
 
 def at_pose(track: Track, pose: Pose) -> Track:
     """Return the track at a measured pose, with its estimated velocity."""
-    return track._replace(position=pose.position, rotation=to_rotation(pose.quaternion))
+    return track._replace(position=pose.position, rotation=pose.rotation)
 
 
 def state(track: Track) -> tuple[Array, Array]:
@@ -144,15 +127,3 @@ def _correct(covariance: Array, sd: float, innovation: Array) -> tuple[Array, Ar
     gain = covariance[:, 0] / variance
     jump = bool(np.any(np.abs(innovation) > _JUMP * np.sqrt(variance)))
     return covariance - np.outer(gain, covariance[0]), gain, jump
-
-
-def to_rotation(quaternion: Array) -> Rotation:
-    """Return the rotation of a quaternion wxyz (4,); SciPy itself puts the scalar last."""
-    w, x, y, z = quaternion
-    return Rotation.from_quat([x, y, z, w])
-
-
-def to_quaternion(rotation: Rotation) -> Array:
-    """Return the quaternion wxyz (4,) of a rotation."""
-    x, y, z, w = rotation.as_quat()
-    return np.array([w, x, y, z])

@@ -6,13 +6,13 @@ import math
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.core.pose import Pose, to_quaternion
 from emppi_ros.model import scene
 
-Array = npt.NDArray[np.float64]
 _TO_OPTICAL = np.diag([1.0, -1.0, -1.0])  # MuJoCo's cameras look along -z, with y up
 
 
@@ -64,8 +64,7 @@ class Camera:
     @property
     def quaternion(self) -> Array:
         """The quaternion wxyz (4,) of the optical frame in the world."""
-        x, y, z, w = Rotation.from_matrix(self.matrix).as_quat()
-        return np.array([w, x, y, z])
+        return to_quaternion(Rotation.from_matrix(self.matrix))
 
     def rays(self) -> Array:
         """Return vectors (height, width, 3) in the world, each as long as gives depth 1 m."""
@@ -81,15 +80,11 @@ class Camera:
         return np.stack([self.fx * x / z + self.cx, self.fy * y / z + self.cy, z], axis=-1)
 
 
-def posed(
-    width: int, height: int, intrinsics: Sequence[float], position: Sequence[float],
-    quaternion: Sequence[float],
-) -> Camera:  # fmt: skip
-    """Return a camera with intrinsics (fx, fy, cx, cy) at a pose with a quaternion wxyz."""
-    w, x, y, z = quaternion
-    turn = Rotation.from_quat([x, y, z, w]).as_matrix()
+def posed(width: int, height: int, intrinsics: Sequence[float], pose: Pose) -> Camera:
+    """Return a camera with intrinsics (fx, fy, cx, cy) and a pose of its optical frame."""
     fx, fy, cx, cy = map(float, intrinsics)
-    place, matrix = tuple(map(float, position)), tuple(map(float, turn.ravel()))
+    place = tuple(map(float, pose.position))
+    matrix = tuple(map(float, pose.rotation.as_matrix().ravel()))
     return Camera(width, height, fx, fy, cx, cy, place, matrix)
 
 

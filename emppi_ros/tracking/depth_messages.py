@@ -5,35 +5,27 @@ Messages are those of rclpy or of a bag: only their fields are used.
 """
 
 from collections.abc import Mapping, Sequence
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, PoseError
+from emppi_ros.core.pose import IDENTITY, Pose, from_message
 from emppi_ros.tracking import camera
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
 IMAGE, INFO = 'depth/image', 'depth/camera_info'
 ENCODINGS = {'16UC1': ('u2', 0.001), 'mono16': ('u2', 0.001), '32FC1': ('f4', 1.0)}  # REP 118
 _LONGEST_CHAIN = 50  # frames from a camera to the world
-
-
-class OpticalPose(NamedTuple):
-    """Pose of a camera's optical frame: x right, y down, z ahead."""
-
-    position: Sequence[float]  # m
-    quaternion: Sequence[float]  # w, x, y, z
 
 
 class StaticTransform(NamedTuple):
     """Pose of a frame in its parent."""
 
     parent: str
-    position: Array  # (3,) m
-    rotation: Rotation
+    pose: Pose
 
 
 def read_depth(message: Any) -> Array:
@@ -56,7 +48,7 @@ def read_depth(message: Any) -> Array:
     return depth
 
 
-def read_camera(message: Any, pose: OpticalPose) -> Camera:
+def read_camera(message: Any, pose: Pose) -> Camera:
     """Return a camera at a pose; PoseError if it is not calibrated, or images are distorted."""
     if any(message.d):
         raise PoseError(
@@ -65,7 +57,7 @@ def read_camera(message: Any, pose: OpticalPose) -> Camera:
         )
     fx, _, cx, _, fy, cy, *_ = message.k
     try:
-        return camera.posed(message.width, message.height, (fx, fy, cx, cy), *pose)
+        return camera.posed(message.width, message.height, (fx, fy, cx, cy), pose)
     except ConfigError as error:
         raise PoseError(f'CameraInfo: {error}') from None
 
@@ -73,15 +65,13 @@ def read_camera(message: Any, pose: OpticalPose) -> Camera:
 def add_transforms(known: dict[str, StaticTransform], message: Any) -> None:
     """Add the transforms of a message of /tf_static by the names of their frames."""
     for one in message.transforms:
-        place, turn = one.transform.translation, one.transform.rotation
         known[one.child_frame_id.lstrip('/')] = StaticTransform(
             one.header.frame_id.lstrip('/'),
-            np.array([place.x, place.y, place.z]),
-            Rotation.from_quat([turn.x, turn.y, turn.z, turn.w]),
+            from_message(one.transform.translation, one.transform.rotation),
         )
 
 
-def find_pose(known: Mapping[str, StaticTransform], frame: str, target: str) -> OpticalPose:
+def find_pose(known: Mapping[str, StaticTransform], frame: str, target: str) -> Pose:
     """Return the pose of a frame in another; PoseError if no static transforms connect them."""
     if not frame:
         raise PoseError('messages of the camera have no frame_id: give the pose of the camera')
@@ -97,17 +87,10 @@ def find_pose(known: Mapping[str, StaticTransform], frame: str, target: str) -> 
             f'no static transform from {frame!r} to {target!r}: /tf_static leads to '
             f'{chains[0][-1]!r} and {chains[1][-1]!r}; publish the pose of the camera, or give it'
         )
-    (position, rotation), (origin, axes) = (
-        _along(known, chain[: chain.index(common)]) for chain in chains
-    )
-    x, y, z, w = (axes.inv() * rotation).as_quat()
-    return OpticalPose(axes.inv().apply(position - origin).tolist(), [w, x, y, z])
+    pose, origin = (_along(known, chain[: chain.index(common)]) for chain in chains)
+    return origin.inverse() @ pose
 
 
-def _along(known: Mapping[str, StaticTransform], chain: Sequence[str]) -> tuple[Array, Rotation]:
+def _along(known: Mapping[str, StaticTransform], chain: Sequence[str]) -> Pose:
     """Return the pose of the first frame of a chain in the parent of its last one."""
-    position, rotation = np.zeros(3), Rotation.identity()
-    for name in chain:
-        position = known[name].position + known[name].rotation.apply(position)
-        rotation = known[name].rotation * rotation
-    return position, rotation
+    return functools.reduce(lambda pose, name: known[name].pose @ pose, chain, IDENTITY)

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from PIL import Image
 
 from emppi_ros.core import config, paths
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.core.pose import Pose
 from emppi_ros.tracking import camera
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 CAMERA_FILE, MASKS = 'camera.yaml', 'mask'
 _KEYS = ('depth', 'time_s', 'intrinsics', 'camera_position', 'camera_quaternion')
 _LENGTH_TOLERANCE = 1e-3  # of quaternions
@@ -180,7 +180,7 @@ def _camera(path: Path, shape: Any, intrinsics: Any, position: Any, quaternion: 
     if abs(length - 1.0) > _LENGTH_TOLERANCE:
         raise ConfigError(f'{path}: quaternion: found one of length {length:.4g}, expected 1')
     try:
-        return camera.posed(shape[1], shape[0], intrinsics, position, turn.tolist())
+        return camera.posed(shape[1], shape[0], intrinsics, Pose(np.asarray(position), turn))
     except ConfigError as error:
         raise ConfigError(f'{path}: {error}') from None
 

@@ -9,10 +9,10 @@ the ray r (of depth 1), changes by n.(v + w x (X - p)) / (n.r).
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-Array = npt.NDArray[np.float64]
+from emppi_ros.core.arrays import Array
+
 UNSEEN_RAD = np.pi / np.sqrt(3.0)  # standard deviation of an unknown angle
 _FLAT = 0.15  # cosine between ray and normal below which depth is too steep to compare
 _LARGEST_SD = 0.1  # of the radius, or rad, of what counts as seen

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import equations, outlines, surfaces
 from emppi_ros.tracking.equations import Displacement, PoseEquations
 from emppi_ros.tracking.outlines import View
 from emppi_ros.tracking.parts import TUKEY, TrackedParts
-from emppi_ros.tracking.renderer import NOTHING, Placement, RenderedDepth, Window
+from emppi_ros.tracking.renderer import NOTHING, RenderedDepth, Window
 
-Array = npt.NDArray[np.float64]
 NOTHING_KNOWN = PoseEquations(np.zeros((6, 6)), np.zeros(6))
 RIGHT = 3.0  # standard deviations: 99.7 % of normal errors
 _ALIGNED_POINTS = 700  # at most
@@ -65,7 +65,7 @@ class PartEquations(NamedTuple):
 class Fit(NamedTuple):
     """Poses that were fitted to an image, with the last step of each part that is seen."""
 
-    poses: Placement
+    poses: Poses
     steps: list[Displacement | None]
     evidence: Evidence
 
@@ -78,7 +78,7 @@ class Linearization(NamedTuple):
     window: Window
 
 
-def fit(tracked: TrackedParts, poses: Placement, image: Array, farther: int = 1) -> Fit:
+def fit(tracked: TrackedParts, poses: Poses, image: Array, farther: int = 1) -> Fit:
     """
     Return the poses after Gauss-Newton steps; `image` has NaN where there is no depth.
 
@@ -100,7 +100,7 @@ def is_last(tracked: TrackedParts, iteration: int, moved: float) -> bool:
 
 
 def linearize(
-    tracked: TrackedParts, poses: Placement, image: Array, iteration: int, farther: int
+    tracked: TrackedParts, poses: Poses, image: Array, iteration: int, farther: int
 ) -> Linearization:
     """Return what an image shows of parts in an iteration: errors are larger at first."""
     width = 0.5 * tracked.settings.reach_m * 0.5**iteration
@@ -110,9 +110,7 @@ def linearize(
     return Linearization(found, rendered, window)
 
 
-def render(
-    tracked: TrackedParts, poses: Placement, margin: int = 0
-) -> tuple[RenderedDepth, Window]:
+def render(tracked: TrackedParts, poses: Poses, margin: int = 0) -> tuple[RenderedDepth, Window]:
     """Return what is seen of parts, and of the background, in a window with a margin [px]."""
     tracked.renderer.place(poses)
     window = tracked.renderer.window(margin + 2)
@@ -130,7 +128,7 @@ def render(
 
 
 def _part_equations(
-    tracked: TrackedParts, poses: Placement, image: Array, rendered: RenderedDepth, window: Window,
+    tracked: TrackedParts, poses: Poses, image: Array, rendered: RenderedDepth, window: Window,
     width: float, reach: int,
 ) -> list[PartEquations | None]:  # fmt: skip
     """Return Gauss-Newton's equations; errors of depth count up to a width [m] or more."""
@@ -158,7 +156,7 @@ def _part_equations(
 
 
 def _solve(
-    tracked: TrackedParts, poses: Placement, found: Sequence[PartEquations | None]
+    tracked: TrackedParts, poses: Poses, found: Sequence[PartEquations | None]
 ) -> list[Displacement | None]:
     """Return the step of each part."""
     steps: list[Displacement | None] = []
@@ -170,7 +168,7 @@ def _solve(
 
 
 def _outline_equations(
-    tracked: TrackedParts, poses: Placement, view: View, reach: int
+    tracked: TrackedParts, poses: Poses, view: View, reach: int
 ) -> list[PoseEquations]:
     """Return the equations of the outlines of each part."""
     settings, count = tracked.settings, len(poses.position)
@@ -188,8 +186,8 @@ def _outline_equations(
 
 
 def _move(
-    tracked: TrackedParts, poses: Placement, steps: Sequence[Displacement | None]
-) -> tuple[Placement, float]:
+    tracked: TrackedParts, poses: Poses, steps: Sequence[Displacement | None]
+) -> tuple[Poses, float]:
     """Return the poses after a step, and how far it moved the surface of any part [m]."""
     position, rotation, most = poses.position.copy(), poses.rotation.copy(), 0.0
     for part, one in enumerate(steps):
@@ -199,7 +197,7 @@ def _move(
             )
             turned = tracked.shapes[part].radius * np.linalg.norm(one.step[3:])
             most = max(most, float(np.linalg.norm(one.step[:3])), float(turned))
-    return Placement(position, rotation), most
+    return Poses(position, rotation), most
 
 
 def assess(tracked: TrackedParts, image: Array, shown: Linearization) -> Evidence:
@@ -224,9 +222,7 @@ def assess(tracked: TrackedParts, image: Array, shown: Linearization) -> Evidenc
     return Evidence(fits, visible, scale, gain)
 
 
-def align(
-    tracked: TrackedParts, poses: Placement, image: Array, least_reach: float = 0.0
-) -> Placement:
+def align(tracked: TrackedParts, poses: Poses, image: Array, least_reach: float = 0.0) -> Poses:
     """
     Return poses after steps of alignment with what is in front of the background.
 
@@ -243,7 +239,7 @@ def align(
 
 
 def alignment_equations(
-    tracked: TrackedParts, poses: Placement, points: Array, sd: Array, reach: float
+    tracked: TrackedParts, poses: Poses, points: Array, sd: Array, reach: float
 ) -> list[PartEquations | None]:
     """Return the equations of a step of alignment with points (n, 3) within a distance [m]."""
     found = surfaces.alignment_equations(tracked.surfaces, poses, points, sd, reach)
@@ -254,7 +250,7 @@ def alignment_equations(
 
 
 def foreground(
-    tracked: TrackedParts, poses: Placement, image: Array, reach: float
+    tracked: TrackedParts, poses: Poses, image: Array, reach: float
 ) -> tuple[Array, Array]:
     """Return points (n, 3) near parts that are in front of the background, and their noise."""
     tracked.renderer.place(poses)

@@ -9,17 +9,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from emppi_ros.tracking import equations, fitting, search, tracker
+from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.tracking import equations, fitting, tracker
 from emppi_ros.tracking.equations import Displacement, PoseEquations
 from emppi_ros.tracking.fitting import Evidence, PartEquations
 from emppi_ros.tracking.jointed_parts import JointedParts, JointedPoses
-from emppi_ros.tracking.parts import Bools, TrackedParts
-from emppi_ros.tracking.search import TRACKED
-from emppi_ros.tracking.tracker import PartEstimate
+from emppi_ros.tracking.parts import TrackedParts
+from emppi_ros.tracking.tracker import TRACKED, PartEstimate
 
-Array = npt.NDArray[np.float64]
 _LEAST_M, _LEAST_RAD = 1e-5, 1e-5  # standard deviations of poses: none is exact
 
 
@@ -95,7 +93,7 @@ def track(
     dt = 0.0 if np.isnan(state.time) else time - state.time
     guess = jointed.moved(state.qpos, dt * state.velocity)
     fitted = _fit_from(tracked, jointed, guess, image)
-    status = search.judge(tracked, fitted.evidence)
+    status = tracker.judge(tracked, fitted.evidence)
     step = _solve(tracked, fitted.places, fitted.found, fitted.evidence.scale)
     estimate = JointEstimate(fitted.qpos, step.covariance, _parts(fitted, step, status))
     if TRACKED not in status:
@@ -128,7 +126,7 @@ def _fit(
     moved = np.inf
     for i in range(tracked.settings.iterations + 1):
         places = jointed.places(qpos)
-        shown = fitting.linearize(tracked, places.placement, image, i, farther)
+        shown = fitting.linearize(tracked, places.poses, image, i, farther)
         if fitting.is_last(tracked, i, moved):
             break
         qpos, moved = _move(tracked, jointed, qpos, places, shown.equations)
@@ -138,11 +136,11 @@ def _fit(
 def _align(tracked: TrackedParts, jointed: JointedParts, qpos: Array, image: Array) -> Array:
     """Return the joints after steps of alignment, as `fitting.align` does for free parts."""
     reach = tracked.settings.reach_m
-    points, sd = fitting.foreground(tracked, jointed.places(qpos).placement, image, reach)
+    points, sd = fitting.foreground(tracked, jointed.places(qpos).poses, image, reach)
     for i in range(tracked.settings.alignment_steps if len(points) else 0):
         places = jointed.places(qpos)
         nearer = reach * fitting.NARROWER**i
-        found = fitting.alignment_equations(tracked, places.placement, points, sd, nearer)
+        found = fitting.alignment_equations(tracked, places.poses, points, sd, nearer)
         qpos, moved = _move(tracked, jointed, qpos, places, found)
         if moved < fitting.ALIGNED:
             break
@@ -184,7 +182,7 @@ def _surface_motion(tracked: TrackedParts, places: JointedPoses, steps: Array) -
     """Return how far the surfaces of parts move (B, n) [m] by steps of the coordinates (k, n)."""
     result = []
     for part, shape in enumerate(tracked.shapes):
-        centre = places.placement.rotation[part] @ shape.centre
+        centre = places.poses.rotation[part] @ shape.centre
         from_origin = np.linalg.inv(equations.centred(centre, shape.radius))
         result.append(np.linalg.norm(from_origin @ places.jacobian[part] @ steps, axis=0))
     return np.array(result)
@@ -213,7 +211,7 @@ def _pose_covariances(fitted: _JointedFit, step: Displacement) -> Array:
 
 def _parts(fitted: _JointedFit, step: Displacement, status: Sequence[str]) -> list[PartEstimate]:
     """Return the poses of the parts."""
-    position, rotation = fitted.places.placement
+    position, rotation = fitted.places.poses
     covariance = _pose_covariances(fitted, step)
     return [
         PartEstimate(

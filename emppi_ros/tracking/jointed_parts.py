@@ -13,14 +13,13 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 from numpy.polynomial import Polynomial
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import SceneError, unknown
+from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 from emppi_ros.tracking import equations, renderer
-from emppi_ros.tracking.renderer import Placement
 
-Array = npt.NDArray[np.float64]
 COVARIANCE = '_covariance'  # appended to a part's name
 _SIZE = 12
 
@@ -31,7 +30,7 @@ class JointedPoses(NamedTuple):
 
     Attributes
     ----------
-    placement : Placement
+    poses : Poses
         Poses of the B parts.
     jacobian : (B, 6, k) array
         Displacements of the parts, position and rotation, by the coordinates.
@@ -40,7 +39,7 @@ class JointedPoses(NamedTuple):
 
     """
 
-    placement: Placement
+    poses: Poses
     jacobian: Array
     covariance: Array
 
@@ -69,15 +68,15 @@ class JointedParts:
     def places(self, qpos: Array) -> JointedPoses:
         """Return the poses of the parts at positions of joints (nq,)."""
         data = scene.kinematics(self.model, qpos)
-        placement = renderer.body_poses(data, self._bodies)
+        poses = renderer.body_poses(data, self._bodies)
         full = np.zeros((len(self._bodies), 6, self.model.nv))
         for part, body in enumerate(self._bodies):
             mujoco.mj_jacBody(self.model, data, full[part, :3], full[part, 3:], body)
         covariance = np.zeros((6 * len(self._bodies), 6 * len(self._bodies)))
         for body, matrix in self._known.items():
-            slopes = self._slopes(data, placement, body)
+            slopes = self._slopes(data, poses, body)
             covariance += slopes @ matrix @ slopes.T
-        return JointedPoses(placement, full @ self._basis(qpos), covariance)
+        return JointedPoses(poses, full @ self._basis(qpos), covariance)
 
     def moved(self, qpos: Array, step: Array) -> Array:
         """Return the positions of joints (nq,) after a step of the coordinates (k,)."""
@@ -105,14 +104,14 @@ class JointedParts:
             full[one.dof] = slope * full[one.by_dof]
         return full
 
-    def _slopes(self, data: mujoco.MjData, placement: Placement, body: int) -> Array:
+    def _slopes(self, data: mujoco.MjData, poses: Poses, body: int) -> Array:
         """Return displacements (6 B, 12) of all parts by the two motions of a body's joint."""
         result = np.zeros((len(self._bodies), 6, _SIZE))
         for column, frame in ((0, int(self.model.body_parentid[body])), (6, body)):
             axes = np.kron(np.eye(2), data.xmat[frame].reshape(3, 3))
             for part, own in enumerate(self._bodies):
                 if _is_on(self.model, own, body):
-                    arm = data.xpos[frame] - placement.position[part]
+                    arm = data.xpos[frame] - poses.position[part]
                     result[part, :, column : column + 6] = equations.centred(arm, 1.0) @ axes
         return result.reshape(-1, _SIZE)
 

@@ -9,9 +9,8 @@ and Shephard, 1992, "Exact score for time series models in state space form").
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from emppi_ros.core.arrays import Array
 
 
 class LinearSystem(NamedTuple):

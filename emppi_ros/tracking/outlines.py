@@ -9,15 +9,12 @@ the place where the fewest are on the wrong side.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import ndimage
 
+from emppi_ros.core.arrays import Array, Bools, Ints
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.equations import surface_motion
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 _SMOOTH_PX = 1.5  # of the mask whose gradient is the direction of an outline
 _ALONG = 0.7  # cosine between outline and pixel line: each point is on one line, not on two
 _SAME, _STEEP = 0.9, 0.8  # cosines: of two directions of an outline; of its surface and image

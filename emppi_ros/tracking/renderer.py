@@ -1,24 +1,27 @@
-"""Depth images of rigid parts by MuJoCo's rays: depth, part and normal without OpenGL."""
+"""
+Depth images by MuJoCo's rays, without OpenGL: of rigid parts, and of what is behind them.
 
-from collections.abc import Sequence
+What is behind the parts is fixed, or a robot at its measured joint positions.
+"""
+
+from collections.abc import Mapping, Sequence
 import copy
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
-from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array, Bools, Ints
 from emppi_ros.core.errors import SceneError
+from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 NOTHING = -1
 _GROUPS = np.array([1, 1, 1, 0, 0, 0], np.uint8)  # what MuJoCo draws unless told otherwise
 _NEAREST_M, _FARTHEST_M = 0.05, 100.0
+_MARGIN_PX = 6  # parts move from one step of a fit to the next
 
 
 class Window(NamedTuple):
@@ -72,11 +75,20 @@ class RenderedDepth(NamedTuple):
     normal: Array
 
 
-class Placement(NamedTuple):
-    """Poses of parts in the world: positions (B, 3) [m] and rotation matrices (B, 3, 3)."""
+class _CameraRays:
+    """Rays of a camera: unit directions (h, w, 3), and their lengths (h, w) at depth 1 m."""
 
-    position: Array
-    rotation: Array
+    def __init__(self, camera: Camera) -> None:
+        self._origin, rays = np.array(camera.position), camera.rays()
+        self._lengths = np.linalg.norm(rays, axis=-1)
+        self._directions = rays / self._lengths[..., None]
+
+    def cast(
+        self, model: mujoco.MjModel, data: mujoco.MjData, pixels: Any = ...
+    ) -> tuple[Ints, Array, Array]:
+        """Return geoms, depths [m] (inf: nothing) and normals, by default of all pixels."""
+        geom, distance, normal = cast(model, data, self._origin, self._directions[pixels])
+        return geom, np.where(geom < 0, np.inf, distance / self._lengths[pixels]), normal
 
 
 class PartRenderer:
@@ -88,9 +100,7 @@ class PartRenderer:
 
     def __init__(self, model: mujoco.MjModel, bodies: Sequence[int], camera: Camera) -> None:
         """Prepare rays and shapes; SceneError if a part has no visible geom."""
-        self.camera = camera
-        self._origin, self._rays = np.array(camera.position), camera.rays()
-        self._lengths = np.linalg.norm(self._rays, axis=-1)
+        self.camera, self._rays = camera, _CameraRays(camera)
         self._model = copy.copy(model)
         part_of = part_of_bodies(model, bodies)
         shown = is_visible(model)
@@ -115,20 +125,19 @@ class PartRenderer:
         self._middles, self._halves = box[:, None, :3], box[:, None, 3:]
         self._signs = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
 
-    def initial(self, bodies: Sequence[int]) -> Placement:
+    def initial(self, bodies: Sequence[int]) -> Poses:
         """Return the poses of the parts at the model's initial joint positions."""
         return body_poses(self._data, bodies)
 
-    def place(self, poses: Placement) -> None:
+    def place(self, poses: Poses) -> None:
         """Put the parts at poses (B)."""
         owner = self.part_of_geom[self.geoms]
         for local, of, index, positions, matrices in (
             (self._geom_local, owner, self.geoms, self._data.geom_xpos, self._data.geom_xmat),
             (self._body_local, self._owner, self._bodies, self._data.xipos, self._data.ximat),
         ):
-            turn = poses.rotation[of]
-            positions[index] = poses.position[of] + np.einsum('bij,bj->bi', turn, local.position)
-            matrices[index] = (turn @ local.rotation).reshape(-1, 9)
+            moved = poses.at(of) @ local
+            positions[index], matrices[index] = moved.position, moved.rotation.reshape(-1, 9)
 
     def window(self, margin: int, reach: float = 0.0) -> Window:
         """Return the window with a margin [px] where parts are, or are within reach [m]."""
@@ -148,14 +157,9 @@ class PartRenderer:
 
     def render(self, window: Window | None = None) -> RenderedDepth:
         """Return what is seen of the parts, where `place` put them."""
-        whole = Window(0, self.camera.height, 0, self.camera.width)
-        window = whole if window is None else window
-        rays, lengths = self._rays[window.slices], self._lengths[window.slices]
-        geom, distance, normal = cast(
-            self._model, self._data, self._origin, rays / lengths[..., None]
-        )
+        pixels = ... if window is None else window.slices
+        geom, depth, normal = self._rays.cast(self._model, self._data, pixels)
         part = np.where(geom < 0, NOTHING, self.part_of_geom[geom])
-        depth = np.where(geom < 0, np.inf, distance / lengths)
         return RenderedDepth(depth, part, normal)
 
 
@@ -191,11 +195,7 @@ def render_scene(
     if without:
         model = copy.copy(model)
         hide(model, part_of_bodies(model, without)[model.geom_bodyid] != NOTHING)
-    rays = camera.rays()
-    lengths = np.linalg.norm(rays, axis=-1)
-    origin = np.array(camera.position)
-    geom, distance, _ = cast(model, data, origin, rays / lengths[..., None])
-    return np.where(geom < 0, np.inf, distance / lengths)
+    return _CameraRays(camera).cast(model, data)[1]
 
 
 class SceneRenderer:
@@ -207,10 +207,7 @@ class SceneRenderer:
 
     def __init__(self, model: mujoco.MjModel, camera: Camera, without: Sequence[int] = ()) -> None:
         """Render what is fixed; bodies in `without`, and what is welded to them, are left out."""
-        self._camera, self._origin = camera, np.array(camera.position)
-        rays = camera.rays()
-        self._lengths = np.linalg.norm(rays, axis=-1)
-        self._directions = rays / self._lengths[..., None]
+        self._camera, self._rays = camera, _CameraRays(camera)
         left_out = part_of_bodies(model, without)[model.geom_bodyid] != NOTHING
         moves = model.body_weldid[model.geom_bodyid] != 0
         fixed = copy.copy(model)
@@ -229,14 +226,12 @@ class SceneRenderer:
         """Return the depth image, or a window of it, in a state with kinematics up to date."""
         part = (slice(None), slice(None)) if window is None else window.slices
         near = self._may_show(data)[part]
-        directions, lengths = self._directions[part][near], self._lengths[part][near]
-        geom, distance, _ = cast(self._moving, data, self._origin, directions)
-        depth = self._fixed[part].copy()
-        moving = np.where(geom < 0, np.inf, distance / lengths)
-        depth[near] = np.minimum(depth[near], moving)
+        depth, pixels = self._fixed[part].copy(), np.zeros(self._fixed.shape, bool)
+        pixels[part] = near
+        depth[near] = np.minimum(depth[near], self._rays.cast(self._moving, data, pixels)[1])
         return depth
 
-    def _may_show(self, data: mujoco.MjData) -> npt.NDArray[np.bool_]:
+    def _may_show(self, data: mujoco.MjData) -> Bools:
         """Return the pixels (h, w) in which a box around a geom that moves may be."""
         camera = self._camera
         turn = data.geom_xmat[self._geoms].reshape(-1, 3, 3)
@@ -271,7 +266,7 @@ def part_of_bodies(model: mujoco.MjModel, bodies: Sequence[int]) -> Ints:
     return part
 
 
-def is_visible(model: mujoco.MjModel) -> npt.NDArray[np.bool_]:
+def is_visible(model: mujoco.MjModel) -> Bools:
     """Return which geoms (ngeom,) rays hit: those in groups 0 to 2 that are not transparent."""
     material = model.geom_matid
     alpha = model.geom_rgba[:, 3].copy()
@@ -280,36 +275,93 @@ def is_visible(model: mujoco.MjModel) -> npt.NDArray[np.bool_]:
     return (alpha > 0.0) & (_GROUPS[model.geom_group] > 0)
 
 
-def hide(model: mujoco.MjModel, geoms: npt.NDArray[np.bool_]) -> None:
+def hide(model: mujoco.MjModel, geoms: Bools) -> None:
     """Make geoms (ngeom,) transparent, for rays too."""
     model.geom_matid[geoms] = -1
     model.geom_rgba[geoms, 3] = 0.0
 
 
-def _local(poses: Placement, owner: Ints, positions: Array, matrices: Array) -> Placement:
+def _local(poses: Poses, owner: Ints, positions: Array, matrices: Array) -> Poses:
     """Return poses in the frames of their owners."""
     back = np.swapaxes(poses.rotation[owner], -1, -2)
     offset = positions - poses.position[owner]
-    return Placement(np.einsum('bij,bj->bi', back, offset), back @ _matrices(matrices))
+    return Poses(np.einsum('bij,bj->bi', back, offset), back @ _matrices(matrices))
 
 
 def _matrices(flat: Array) -> Array:
     return np.reshape(flat, (-1, 3, 3)).copy()
 
 
-def body_poses(data: mujoco.MjData, bodies: Sequence[int]) -> Placement:
+def body_poses(data: mujoco.MjData, bodies: Sequence[int]) -> Poses:
     """Return the poses of bodies of a model whose kinematics are up to date."""
     index = list(bodies)
-    return Placement(data.xpos[index].copy(), _matrices(data.xmat[index]))
+    return Poses(data.xpos[index].copy(), _matrices(data.xmat[index]))
 
 
-def placement(poses: Array) -> Placement:
-    """Return poses (B, 7), position and quaternion wxyz, as positions and matrices."""
-    turn = Rotation.from_quat(poses[:, [4, 5, 6, 3]])
-    return Placement(poses[:, :3].copy(), turn.as_matrix())
+class Background(Protocol):
+    """Depth of what is behind the parts [m], inf where there is nothing."""
+
+    def crop(self, window: Window) -> Array:
+        """Return the depth in a window of the image."""
 
 
-def pose_rows(poses: Placement) -> Array:
-    """Return poses as rows (B, 7): position and quaternion wxyz."""
-    quaternion = Rotation.from_matrix(poses.rotation).as_quat()
-    return np.column_stack([poses.position, quaternion[:, [3, 0, 1, 2]]])
+class FixedBackground:
+    """A background that does not change: a depth image (h, w)."""
+
+    def __init__(self, depth: Array) -> None:
+        self._depth = depth
+
+    def crop(self, window: Window) -> Array:
+        """Return the depth in a window of the image."""
+        return self._depth[window.slices]
+
+
+class MovingBackground:
+    """A scene without its parts, at positions of joints; rendered only where it is asked for."""
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        bodies: Sequence[int],
+        joints: Sequence[str],
+        camera: Camera,
+    ) -> None:
+        """
+        Prepare a scene without some bodies.
+
+        Bodies move with `joints`; those that move otherwise are left out. SceneError if a joint is
+        unknown, or no hinge or slide.
+        """
+        self.joints = tuple(joints)
+        index = [scene.find_scalar(model, name) for name in joints]
+        self._address = model.jnt_qposadr[index]
+        self._model, self._data = model, mujoco.MjData(model)
+        unknown = _moved_by_others(model, index)
+        self._renderer = SceneRenderer(model, camera, [*bodies, *unknown])
+        self._camera = camera
+        self._depth = np.full((camera.height, camera.width), np.nan)
+        self._rendered: Window | None = None
+
+    def move(self, positions: Mapping[str, float]) -> None:
+        """Move the joints to positions [rad or m]."""
+        self._data.qpos[self._address] = [positions[name] for name in self.joints]
+        mujoco.mj_kinematics(self._model, self._data)
+        self._rendered = None
+
+    def crop(self, window: Window) -> Array:
+        """Return the depth in a window of the image, after `move`."""
+        if self._rendered is None or not self._rendered.contains(window):
+            self._rendered = window.grown(_MARGIN_PX, self._camera)
+            self._depth[self._rendered.slices] = self._renderer.render(self._data, self._rendered)
+        return self._depth[window.slices]
+
+
+def _moved_by_others(model: mujoco.MjModel, joints: Sequence[int]) -> list[int]:
+    """Return the bodies that move by other joints than these, or with such a body."""
+    unknown: set[int] = set()
+    for body in range(1, model.nbody):
+        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+        own = range(first, first + count) if count else ()
+        if any(joint not in joints for joint in own) or model.body_parentid[body] in unknown:
+            unknown.add(body)
+    return sorted(unknown)

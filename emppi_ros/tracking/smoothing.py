@@ -18,18 +18,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.tracking import equations, kalman_smoother
 from emppi_ros.tracking.equations import Shape
 from emppi_ros.tracking.kalman_smoother import LinearSystem, SmoothedStates
-from emppi_ros.tracking.search import TRACKED
-from emppi_ros.tracking.tracker import PartEstimate
+from emppi_ros.tracking.tracker import TRACKED, PartEstimate
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 FEWEST = 4  # images: accelerations show in three
 _FREEDOM = 2.0  # of Student's distribution: impacts of any size are possible
 _SEEN = 0.5  # of the radius: largest standard deviation of what an image shows

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from emppi_ros.core.arrays import Array, Ints
+from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 from emppi_ros.tracking import equations, renderer
 from emppi_ros.tracking.equations import PoseEquations, Shape
-from emppi_ros.tracking.renderer import NOTHING, Placement
+from emppi_ros.tracking.renderer import NOTHING
 
-Array = npt.NDArray[np.float64]
 POINTS = 1500  # of each part
 _ORIGINS = 60  # from which rays are cast at a part
 _FEWEST = 12  # points that move a part
@@ -54,7 +54,7 @@ def sample_surfaces(
 
 
 def _cast_inwards(
-    model: mujoco.MjModel, data: mujoco.MjData, geoms: npt.NDArray[np.int64], count: int
+    model: mujoco.MjModel, data: mujoco.MjData, geoms: Ints, count: int
 ) -> tuple[Array, Array]:
     """Return points and normals (count, 3) that rays from around some geoms hit."""
     rng = np.random.default_rng(0)
@@ -81,7 +81,7 @@ def _cast_inwards(
 
 
 def alignment_equations(
-    surfaces: Sequence[Surface], poses: Placement, points: Array, sd: Array, reach: float
+    surfaces: Sequence[Surface], poses: Poses, points: Array, sd: Array, reach: float
 ) -> dict[int, PoseEquations]:
     """
     Return the equations of point-to-plane alignment of parts with points (n, 3) of an image.

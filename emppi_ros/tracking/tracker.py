@@ -14,21 +14,33 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from scipy import ndimage
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import PoseError
-from emppi_ros.tracking import equations, fitting, search
+from emppi_ros.core.pose import Poses
+from emppi_ros.tracking import equations, fitting
 from emppi_ros.tracking.fitting import NOTHING_KNOWN, Evidence, Fit
-from emppi_ros.tracking.parts import FAR, Bools, TrackedParts
-from emppi_ros.tracking.renderer import Placement, pose_rows
-from emppi_ros.tracking.search import TRACKED
+from emppi_ros.tracking.parts import FAR, TrackedParts
+from emppi_ros.tracking.renderer import Window
 
-Array = npt.NDArray[np.float64]
+TRACKED, HIDDEN, LOST = 'tracked', 'hidden', 'lost'
+FEWEST_PIXELS = 25
+_HYPOTHESES = 12  # rotations that are tried for a lost part
+_CLUSTERS = 3
+_BETTER = 0.03  # score by which another rotation is better: parts may be symmetric
+_SEARCH_RADII = 2.0  # reach of alignment, in radii: its rotation may be far from any tried
+_SPEED = 1.0  # m/s: how fast the place of a lost part becomes uncertain
+_JUMP_M = 0.1  # of depth from one pixel to the next, which separates clusters
+_ENOUGH = 0.7  # share of pixels on which part and cluster agree
+_MISFIT = 4.0  # squared errors in units of the noise: another shape
+_GAIN = 0.5  # squared errors that a part explains better than the background, per pixel
+_GOOD = 2.0  # the same, for a part that is found again
 _WELL = 0.95  # share of visible pixels with the right depth
 FARTHER = 3  # reach of outlines for a part that fits badly
 _JUMP_RAD = 0.3  # from the prediction: three times the largest standard deviation that is seen
-_JUMP_GAIN = search.FEWEST_PIXELS * fitting.RIGHT**2  # squared errors that it must explain
+_JUMP_GAIN = FEWEST_PIXELS * fitting.RIGHT**2  # squared errors that it must explain
 
 
 class PartEstimate(NamedTuple):
@@ -59,7 +71,7 @@ class PartEstimate(NamedTuple):
     @property
     def row(self) -> Array:
         """Position and quaternion wxyz (7,)."""
-        return pose_rows(Placement(self.position[None], self.rotation[None]))[0]
+        return Poses(self.position[None], self.rotation[None]).rows[0]
 
 
 class TrackerState(NamedTuple):
@@ -70,33 +82,30 @@ class TrackerState(NamedTuple):
     ----------
     time : float
         Of the last image [s]; NaN before the first.
-    poses : Placement
-        Poses of the parts.
+    poses : Poses
+        Poses in which the parts were tracked last.
     velocity : (B, 6) array
         Of the centres of the parts [m/s], and angular [rad/s].
     status : tuple
         Status of each part.
-    seen : Placement
-        Poses in which the parts were tracked last.
     seen_at : (B,) array
-        When that was [s]; NaN before the first image.
+        Times at which they were tracked last [s]; NaN before the first image.
 
     """
 
     time: float
-    poses: Placement
+    poses: Poses
     velocity: Array
     status: tuple[str, ...]
-    seen: Placement
     seen_at: Array
 
 
-def start(tracked: TrackedParts, poses: Placement | None = None) -> TrackerState:
+def start(tracked: TrackedParts, poses: Poses | None = None) -> TrackerState:
     """Return the state before the first image, with the parts at rest at given poses."""
     poses = tracked.initial if poses is None else poses
     count = len(poses.position)
     return TrackerState(
-        np.nan, poses, np.zeros((count, 6)), (TRACKED,) * count, poses, np.full(count, np.nan)
+        np.nan, poses, np.zeros((count, 6)), (TRACKED,) * count, np.full(count, np.nan)
     )
 
 
@@ -116,10 +125,10 @@ def track(
     image = prepare(tracked, state.time, time, image, mask)
     guess = _predict(tracked, state, time)
     fitted = _fit_from(tracked, guess, image)
-    status = search.judge(tracked, fitted.evidence)
+    status = judge(tracked, fitted.evidence)
     if set(status) != {TRACKED}:
         missing_s = np.nan_to_num(time - state.seen_at)
-        fitted, status = search.find_again(tracked, fitted, status, image, state.seen, missing_s)
+        fitted, status = find_again(tracked, fitted, status, image, state.poses, missing_s)
     fitted, status = _reject_jumps(tracked, guess, fitted, status, image)
     estimates = [
         PartEstimate(
@@ -133,12 +142,9 @@ def track(
     ]
     velocity = _velocity(tracked, state, fitted, status, time)
     is_seen = np.array([one == TRACKED for one in status])
-    poses = Placement(
-        np.where(is_seen[:, None], fitted.poses.position, state.seen.position),
-        np.where(is_seen[:, None, None], fitted.poses.rotation, state.seen.rotation),
-    )
+    poses = fitted.poses.where(is_seen, state.poses)
     seen_at = np.where(is_seen, time, state.seen_at)
-    return TrackerState(time, poses, velocity, status, poses, seen_at), estimates
+    return TrackerState(time, poses, velocity, status, seen_at), estimates
 
 
 def prepare(
@@ -159,7 +165,7 @@ def prepare(
     return image if mask is None else np.where(mask, image, FAR)
 
 
-def _fit_from(tracked: TrackedParts, guess: Placement, image: Array) -> Fit:
+def _fit_from(tracked: TrackedParts, guess: Poses, image: Array) -> Fit:
     """
     Return the fit from a guess; parts that fit badly are aligned first, if that is better.
 
@@ -171,10 +177,7 @@ def _fit_from(tracked: TrackedParts, guess: Placement, image: Array) -> Fit:
     if not bad.any() or not tracked.settings.alignment_steps:
         return fitted
     aligned = fitting.align(tracked, guess, image)
-    poses = Placement(
-        np.where(bad[:, None], aligned.position, fitted.poses.position),
-        np.where(bad[:, None, None], aligned.rotation, fitted.poses.rotation),
-    )
+    poses = aligned.where(bad, fitted.poses)
     wide = fitting.fit(tracked, poses, image, FARTHER)
     other = fitting.fit(tracked, wide.poses, image)
     return other if quality(other.evidence, bad) > quality(evidence, bad) else fitted
@@ -182,7 +185,7 @@ def _fit_from(tracked: TrackedParts, guess: Placement, image: Array) -> Fit:
 
 def fits_badly(evidence: Evidence) -> Bools:
     """Return which parts (B,) fit so badly that alignment may help."""
-    return (evidence.fits < _WELL) & (evidence.visible >= search.FEWEST_PIXELS)
+    return (evidence.fits < _WELL) & (evidence.visible >= FEWEST_PIXELS)
 
 
 def quality(evidence: Evidence, parts: Bools) -> float:
@@ -191,7 +194,7 @@ def quality(evidence: Evidence, parts: Bools) -> float:
 
 
 def _reject_jumps(
-    tracked: TrackedParts, guess: Placement, fitted: Fit, status: tuple[str, ...], image: Array
+    tracked: TrackedParts, guess: Poses, fitted: Fit, status: tuple[str, ...], image: Array
 ) -> tuple[Fit, tuple[str, ...]]:
     """
     Return fit and status after parts that turned abruptly are fitted from the guessed rotation.
@@ -206,18 +209,18 @@ def _reject_jumps(
         rotation[part] = guess.rotation[part]
         centre = tracked.shapes[part].centre
         position[part] += (fitted.poses.rotation[part] - rotation[part]) @ centre
-        other = fitting.fit(tracked, Placement(position, rotation), image)
+        other = fitting.fit(tracked, Poses(position, rotation), image)
         is_other = _angles(other.poses, fitted.poses)[part] > _JUMP_RAD
         least = _gain(fitted) - (_JUMP_GAIN if is_other else 0.0)
-        judged = search.judge(tracked, other.evidence)
+        judged = judge(tracked, other.evidence)
         if judged[part] == TRACKED and _gain(other) > least:
             fitted, status = other, judged
     return fitted, status
 
 
-def _angles(one: Placement, other: Placement) -> Array:
-    """Return by which angles (B,) the parts are turned from one placement to another."""
-    turns = Rotation.from_matrix(one.rotation @ np.swapaxes(other.rotation, 1, 2))
+def _angles(first: Poses, second: Poses) -> Array:
+    """Return by which angles (B,) the parts are turned from some poses to others."""
+    turns = Rotation.from_matrix(first.rotation @ np.swapaxes(second.rotation, 1, 2))
     return np.asarray(turns.magnitude(), np.float64)
 
 
@@ -236,7 +239,7 @@ def _covariance(tracked: TrackedParts, fitted: Fit, part: int, status: str) -> A
     return step.covariance * fitted.evidence.scale[part]
 
 
-def _predict(tracked: TrackedParts, state: TrackerState, time: float) -> Placement:
+def _predict(tracked: TrackedParts, state: TrackerState, time: float) -> Poses:
     """Return where the parts are at a time, at constant velocity of their centres."""
     dt = 0.0 if np.isnan(state.time) else time - state.time
     position, rotation = state.poses.position.copy(), state.poses.rotation.copy()
@@ -245,7 +248,7 @@ def _predict(tracked: TrackedParts, state: TrackerState, time: float) -> Placeme
         centre = position[part] + rotation[part] @ shape.centre + linear
         rotation[part] = Rotation.from_rotvec(angular).as_matrix() @ rotation[part]
         position[part] = centre - rotation[part] @ shape.centre
-    return Placement(position, rotation)
+    return Poses(position, rotation)
 
 
 def _velocity(
@@ -267,3 +270,124 @@ def _velocity(
         linear = seen[:3] + np.cross(seen[3:], arm)
         velocity[part] = np.concatenate([linear, seen[3:]]) / (time - state.time)
     return velocity
+
+
+def judge(tracked: TrackedParts, evidence: Evidence) -> tuple[str, ...]:
+    """Return the status of each part."""
+    lost = evidence.fits < tracked.settings.lost_below
+    lost |= (evidence.scale > _MISFIT) | (evidence.gain < _GAIN)
+    hidden = evidence.visible < FEWEST_PIXELS
+    return tuple(
+        HIDDEN if out_of_sight else LOST if wrong else TRACKED
+        for out_of_sight, wrong in zip(hidden, lost, strict=True)
+    )
+
+
+class Cluster(NamedTuple):
+    """Pixels (h, w) that belong together, and the median (3,) of their points [m]."""
+
+    pixels: Bools
+    centre: Array
+
+
+def find_again(
+    tracked: TrackedParts,
+    fitted: Fit,
+    status: tuple[str, ...],
+    image: Array,
+    last: Poses,
+    missing_s: Array,
+) -> tuple[Fit, tuple[str, ...]]:
+    """
+    Search parts that are not tracked among what no part explains; return poses that fit.
+
+    They are searched where they may have moved since they were seen at the poses `last`, which was
+    `missing_s` (B,) ago.
+
+    A pose counts if it has the right depths and explains most of a cluster of pixels: what moves
+    in front of a part, such as a robot, is not taken for it.
+    """
+    for part, what in enumerate(status):
+        if what == TRACKED:
+            continue
+        best, poses, where = 0.0, None, None
+        shape = tracked.shapes[part]
+        centre = last.position[part] + last.rotation[part] @ shape.centre
+        farthest = tracked.settings.reach_m + shape.radius + _SPEED * missing_s[part]
+        for cluster in _unexplained(tracked, fitted, status, image):
+            if np.linalg.norm(cluster.centre - centre) > farthest:
+                continue
+            for turn in _rotations(last.rotation[part]):
+                moved = _candidate(tracked, fitted.poses, part, cluster.centre, turn, image)
+                score = _score(tracked, moved, part, cluster, image)
+                if score > best + _BETTER:
+                    best, poses, where = score, moved, cluster
+        if poses is None or where is None:
+            continue
+        again = fitting.fit(tracked, poses, image)
+        score = _score(tracked, again.poses, part, where, image)
+        if score > _ENOUGH and again.evidence.scale[part] < _GOOD:
+            fitted, status = again, judge(tracked, again.evidence)
+    return fitted, status
+
+
+def _candidate(
+    tracked: TrackedParts, poses: Poses, part: int, centre: Array, turn: Array, image: Array
+) -> Poses:
+    """Return the poses after a part is put with its centre at a place, and aligned."""
+    position, rotation = poses.position.copy(), poses.rotation.copy()
+    rotation[part] = turn
+    position[part] = centre - turn @ tracked.shapes[part].centre
+    reach = _SEARCH_RADII * tracked.shapes[part].radius
+    aligned = fitting.align(tracked, Poses(position, rotation), image, reach)
+    # the others stay where they are
+    position[part], rotation[part] = aligned.position[part], aligned.rotation[part]
+    return Poses(position, rotation)
+
+
+def _score(
+    tracked: TrackedParts, poses: Poses, part: int, cluster: Cluster, image: Array
+) -> float:
+    """Return the share of pixels of part and cluster on which both agree."""
+    rendered, window = fitting.render(tracked, poses)
+    observed, pixels = image[window.slices], cluster.pixels[window.slices]
+    own = (rendered.part == part) & np.isfinite(observed)
+    with np.errstate(invalid='ignore'):
+        error = observed - rendered.depth
+        sd = tracked.noise(rendered.depth)
+        right = own & pixels & (np.abs(error) < fitting.RIGHT * sd)
+        wrong = own & (error > fitting.RIGHT * sd)
+    either = int(cluster.pixels.sum()) + int(wrong.sum())
+    return float(right.sum()) / max(either, 1)
+
+
+def _rotations(last: Array) -> list[Array]:
+    """Return rotations to try: the last one, and others spread over all."""
+    others = Rotation.random(_HYPOTHESES, random_state=np.random.default_rng(0)).as_matrix()
+    return [last, *others]
+
+
+def _unexplained(
+    tracked: TrackedParts, fitted: Fit, status: Sequence[str], image: Array
+) -> list[Cluster]:
+    """Return the largest clusters in front that no tracked part explains."""
+    behind = tracked.background.crop(Window(0, image.shape[0], 0, image.shape[1]))
+    front = tracked.is_foreground(image, behind)
+    rendered, window = fitting.render(tracked, fitted.poses)
+    known = np.isin(rendered.part, [i for i, one in enumerate(status) if one == TRACKED])
+    with np.errstate(invalid='ignore'):
+        error = np.abs(image[window.slices] - rendered.depth)
+        known &= error < fitting.RIGHT * tracked.noise(rendered.depth)
+    front[window.slices] &= ~known
+    depth = ndimage.median_filter(np.where(front, image, FAR), 3)
+    jump = ndimage.maximum_filter(depth, 3) - ndimage.minimum_filter(depth, 3)
+    labels, count = ndimage.label(front & (jump < _JUMP_M))
+    sizes = np.bincount(labels.ravel(), minlength=count + 1)[1:]
+    clusters = []
+    for label in np.argsort(-sizes)[:_CLUSTERS]:
+        own = labels == label + 1
+        if sizes[label] < FEWEST_PIXELS:
+            break
+        points = np.array(tracked.camera.position) + tracked.rays[own] * image[own][:, None]
+        clusters.append(Cluster(own, np.median(points, axis=0)))
+    return clusters

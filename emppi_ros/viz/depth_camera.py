@@ -2,9 +2,9 @@
 
 import mujoco
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import prefix_errors
+from emppi_ros.core.pose import to_rotation
 from emppi_ros.tasks.task import Task
 from emppi_ros.tracking import camera
 from emppi_ros.tracking.camera import Camera
@@ -22,8 +22,7 @@ def depth_camera(task: Task, model: mujoco.MjModel) -> Camera:
         )
         return found
     if settings.position is not None and settings.quaternion is not None:
-        w, x, y, z = settings.quaternion
-        turn = Rotation.from_quat([x, y, z, w]).as_matrix()
+        turn = to_rotation(np.array(settings.quaternion)).as_matrix()
         return camera.at(width, height, settings.fovy_deg, np.array(settings.position), turn)
     view = start_camera(task, model, width / height)
     pose = camera_pose(model, task.start().qpos, view)

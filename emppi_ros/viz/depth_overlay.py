@@ -8,8 +8,8 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw
 from scipy import ndimage
 
+from emppi_ros.core.pose import Poses
 from emppi_ros.tracking.parts import TrackedParts
-from emppi_ros.tracking.renderer import Placement
 from emppi_ros.tracking.tracker import PartEstimate
 from emppi_ros.viz.palette import SERIES
 
@@ -35,7 +35,7 @@ def draw(
         grey = np.where(image > 0.0, _NEAR + share * (_FAR - _NEAR), _NO_DEPTH)
     whole = np.repeat(np.repeat(np.nan_to_num(grey), SCALE, axis=0), SCALE, axis=1)
     picture = np.repeat(whole[..., None], 3, axis=-1).astype(np.uint8)
-    poses = Placement(*(np.array([getattr(one, k) for one in estimates]) for k in _POSE))
+    poses = Poses(*(np.array([getattr(one, k) for one in estimates]) for k in _POSE))
     tracked.renderer.place(poses)
     part = np.kron(tracked.renderer.render().part, np.ones((SCALE, SCALE), int))
     for i, one in enumerate(estimates):

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
+from emppi_ros.core.pose import Pose, to_quaternion
 from emppi_ros.model import uncertain_joints
-from emppi_ros.model.link_tree import FREE, LinkPose, link_poses, link_tree
+from emppi_ros.model.link_tree import FREE, link_poses, link_tree
 from emppi_ros.model.urdf_export import UrdfLimits, to_urdf
 from emppi_ros.priors.particles import Belief
 from emppi_ros.robots.robot import Robot
-from emppi_ros.state import articulation, tracking
+from emppi_ros.state import articulation
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.shapes.joint_axes import kind_names, uncertain_objects
@@ -30,7 +31,7 @@ class SceneFrame(NamedTuple):
 
     name: str
     parent: str
-    pose: LinkPose
+    pose: Pose
 
 
 class SceneFrames:
@@ -65,7 +66,7 @@ class SceneFrames:
             SceneFrame(
                 names[self._bodies[name]],
                 self._root,
-                LinkPose(track.position, tracking.to_quaternion(track.rotation)),
+                Pose(track.position, to_quaternion(track.rotation)),
             )
             for name, track in tracks.items()
         ]
@@ -87,7 +88,7 @@ class SceneFrames:
                 turn = np.empty(4)
                 mujoco.mju_quatZ2Vec(turn, axis)
                 label = f'{self._prefix}{joint.name}_{name.replace(" ", "_")}'
-                frames.append(SceneFrame(label, self._root, LinkPose(centre, turn)))
+                frames.append(SceneFrame(label, self._root, Pose(centre, turn)))
         return frames
 
 

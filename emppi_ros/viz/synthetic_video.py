@@ -12,8 +12,9 @@ from emppi_ros.core.errors import ConfigError
 from emppi_ros.model import scene
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.signals import UNITS, Signal
+from emppi_ros.sim import depth_noise
 from emppi_ros.tasks.task import Task
-from emppi_ros.tracking import depth_noise, depth_video
+from emppi_ros.tracking import depth_video
 from emppi_ros.tracking.depth_video import DepthVideo
 from emppi_ros.tracking.renderer import SceneRenderer
 from emppi_ros.viz.depth_camera import depth_camera

@@ -19,12 +19,12 @@ from std_srvs.srv import SetBool
 import yaml
 
 from emppi_ros.core import config, paths
+from emppi_ros.core.pose import Pose
 from emppi_ros.nodes.common import convert, middleware, qos
 from emppi_ros.nodes.common.graph import describe
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.tools.process_group import ProcessGroup, isolated_environment, unused_domain
 from emppi_ros.robots.robot import load_robot
-from emppi_ros.state.tracking import Pose
 
 TASK = 'fr3_follow'
 CENTRE, RADIUS, TURN_S = np.array([0.5, 0.1, 0.25]), 0.12, 12.0  # of the target's slow circle

@@ -13,6 +13,10 @@ RUNS = {
     'cartpole.py': ({'DURATION_S': '0.3'}, 'mass 0.'),
     'belief_from_recording.py': ({'DURATION_S': '0.5'}, 'block_friction: 0.'),
     'compare_controllers.py': ({'DURATION_S': '0.2', 'TASK': 'cartpole_swingup'}, 'mppi-true'),
+    'track_video.py': ({'DURATION_S': '0.3'}, 'cart: tracked in '),
+    'articulate_tracks.py': ({}, 'door on world: revolute, axis [0. 0. 1.]'),
+    'identify_parameters.py': ({'DURATION_S': '1.5'}, 'standard deviation'),
+    'video_to_task.py': ({}, 'axis_x: '),
     'batch_over_seeds.py': (
         {'DURATION_S': '0.2', 'TASK': 'cartpole_swingup', 'SEEDS': '2'},
         '0 of 2 runs succeed',

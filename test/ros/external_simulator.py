@@ -20,9 +20,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
 
+from emppi_ros.core.pose import Pose
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.polling import PolledSubscription
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import load_task
 
 PERIOD_S = 0.004  # of the controller manager, simulated

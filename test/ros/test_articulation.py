@@ -13,6 +13,7 @@ from std_msgs.msg import String
 
 from emppi_ros.articulation import report, topology, tracks
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.core.pose import Pose
 from emppi_ros.model import parameters
 from emppi_ros.nodes.articulation.node import PROPOSAL, ArticulationNode
 from emppi_ros.nodes.belief.node import BeliefNode
@@ -21,7 +22,6 @@ from emppi_ros.nodes.common.diagnostics import WARN
 from emppi_ros.nodes.common.inputs import UNCERTAIN
 from emppi_ros.nodes.tools import message_definitions
 from emppi_ros.recordings.bag_writer import BagTopic, BagWriter
-from emppi_ros.state.tracking import Pose
 
 DOOR = {
     'axis_x': 0.1, 'axis_y': -0.05, 'axis_z': 1.0,

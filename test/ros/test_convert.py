@@ -11,12 +11,12 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from emppi_ros.bridge import stop_trajectory
 from emppi_ros.bridge.joint_trajectory import MotionState
 from emppi_ros.core.errors import BeliefError, EmppiError, JointStateError, PlanError, PoseError
+from emppi_ros.core.pose import Pose
 from emppi_ros.nodes.common import convert
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.priors.particles import Belief, uniform
 from emppi_ros.robots import plan as plans
 from emppi_ros.robots.robot import load_robot
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import load_task
 
 ROBOT = load_robot('panda')

@@ -16,6 +16,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.core import config
 from emppi_ros.core.errors import AllDivergedError, StaleInputError
+from emppi_ros.core.pose import Pose
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import ERROR
 from emppi_ros.nodes.common.graph import NodeSpec
@@ -23,7 +24,6 @@ from emppi_ros.nodes.planner.node import PlannerNode
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.priors import distributions
 from emppi_ros.priors.particles import uniform
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import load_task
 

@@ -20,6 +20,7 @@ from sensor_msgs.msg import CameraInfo, Image, JointState
 
 from emppi_ros.cli import main
 from emppi_ros.core.errors import ConfigError, PoseError
+from emppi_ros.core.pose import Pose
 from emppi_ros.model import scene
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import OK
@@ -31,19 +32,18 @@ from emppi_ros.nodes.topics.depth_images import write_camera, write_depth, write
 from emppi_ros.nodes.tracker.node import TrackerNode
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.bag_writer import BagTopic, BagWriter
-from emppi_ros.tracking import camera, depth_noise, renderer
+from emppi_ros.sim import depth_noise
+from emppi_ros.tracking import camera, renderer
 from emppi_ros.tracking.depth_messages import (
     IMAGE,
     INFO,
-    OpticalPose,
     add_transforms,
     find_pose,
     read_camera,
     read_depth,
 )
-from emppi_ros.tracking.parts import TrackerConfig
+from emppi_ros.tracking.parts import TrackerConfig, of_task
 from emppi_ros.tracking.renderer import Window
-from emppi_ros.tracking.task_parts import of_task
 from emppi_ros.viz.depth_camera import depth_camera
 
 SCENE = """
@@ -301,7 +301,7 @@ def test_images_and_intrinsics_that_are_written_are_read_again():
     expected = [[0.5, 0.0, 0.0], [1.2345, 0.0, 0.0]]  # 16 bits end at 65.5 m
     found = read_depth(write_depth(0.0, 'lens', depth))
     np.testing.assert_allclose(found, expected, atol=0.5e-3 + 1e-9)  # rounded to millimetres
-    pose = OpticalPose(VIEW.position, VIEW.quaternion.tolist())
+    pose = Pose(np.array(VIEW.position), VIEW.quaternion)
     read = read_camera(write_camera(0.0, 'lens', VIEW), pose)
     assert (read.width, read.height, read.fx, read.fy, read.cx, read.cy) == (
         VIEW.width, VIEW.height, VIEW.fx, VIEW.fy, VIEW.cx, VIEW.cy,
@@ -313,7 +313,7 @@ def test_distorted_images_are_refused():
     info = camera_info()
     info.d = [0.1, 0.0, 0.0, 0.0, 0.0]
     with pytest.raises(PoseError, match='subscribe to rectified ones'):
-        read_camera(info, OpticalPose(VIEW.position, VIEW.quaternion))
+        read_camera(info, Pose(np.array(VIEW.position), VIEW.quaternion))
 
 
 def test_the_pose_of_a_camera_follows_from_a_chain_of_static_transforms():

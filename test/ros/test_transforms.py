@@ -14,6 +14,7 @@ from rosbags.highlevel import AnyReader
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header, String
 
+from emppi_ros.core.pose import Pose
 from emppi_ros.model.urdf_export import MADE_HERE
 from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import convert, qos
@@ -22,7 +23,6 @@ from emppi_ros.nodes.markers.node import MarkersNode
 from emppi_ros.nodes.tools.bag_recorder import BagRecorder
 from emppi_ros.nodes.topics import transforms
 from emppi_ros.recordings.bag_reader import Bag
-from emppi_ros.state.tracking import Pose
 
 DESCRIPTION = 'robot_description'
 PLACE = np.array([0.51, -0.02, 0.03])

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.pose import to_quaternion, to_rotation
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.tracking import jointed_parts
@@ -72,19 +73,13 @@ def _displaced(model: mujoco.MjModel, body: int, motions: Array) -> mujoco.MjMod
     """
     changed = copy.copy(model)
     by_joint, on_joint = (Rotation.from_rotvec(motions[at : at + 3]) for at in (3, 9))
-    own = _rotation(model.body_quat[body])
+    own = to_rotation(model.body_quat[body])
     changed.body_pos[body] = by_joint.apply(model.body_pos[body] + own.apply(motions[6:9]))
     changed.body_pos[body] += motions[:3]
-    x, y, z, w = (by_joint * own * on_joint).as_quat()
-    changed.body_quat[body] = w, x, y, z
+    changed.body_quat[body] = to_quaternion(by_joint * own * on_joint)
     joints = model.jnt_bodyid == body
     back = on_joint.inv()
     changed.jnt_pos[joints] = back.apply(model.jnt_pos[joints] - motions[6:9])
     changed.jnt_axis[joints] = back.apply(model.jnt_axis[joints])
     mujoco.mj_setConst(changed, mujoco.MjData(changed))
     return changed
-
-
-def _rotation(quaternion: Array) -> Rotation:
-    w, x, y, z = quaternion
-    return Rotation.from_quat([x, y, z, w])

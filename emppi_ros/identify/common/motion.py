@@ -7,9 +7,10 @@ import itertools
 import mujoco
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.transform import Rotation, Slerp
+from scipy.spatial.transform import Slerp
 
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.pose import to_quaternion, to_rotation
 from emppi_ros.identify.common import matching
 from emppi_ros.model import scene
 from emppi_ros.recordings.recordings import Recording, named_errors, recording_names
@@ -198,8 +199,8 @@ def _interpolate_poses(pose: Signal, time: Array) -> Array:
     inside = np.clip(time, pose.time[0], pose.time[-1])  # rounding may put the last one outside
     place = [np.interp(inside, pose.time, column) for column in pose.values.T[:3]]
     # SciPy has the scalar last; `scalar_first` needs SciPy 1.14, Ubuntu 24.04 has 1.11
-    turns = Slerp(pose.time, Rotation.from_quat(np.roll(pose.values[:, 3:], -1, axis=1)))
-    quaternions = np.roll(turns(inside).as_quat(), 1, axis=1)
+    turns = Slerp(pose.time, to_rotation(pose.values[:, 3:]))
+    quaternions = to_quaternion(turns(inside))
     before = pose.values[np.searchsorted(pose.time, inside, side='right') - 1, 3:]
     quaternions *= np.where(np.sum(quaternions * before, axis=1) < 0.0, -1.0, 1.0)[:, None]
     return np.column_stack([*place, quaternions])

@@ -1,8 +1,7 @@
 """
 Convert ROS messages to arrays and back.
 
-ROS quaternions are xyzw, MuJoCo's are wxyz; only this module reorders them. Stamps become
-seconds in float64, exact to a fraction of a microsecond.
+Stamps become seconds in float64, exact to a fraction of a microsecond.
 """
 
 from array import array
@@ -13,20 +12,18 @@ from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Pose as PoseMessage
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 import numpy as np
-import numpy.typing as npt
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from emppi_ros.bridge.joint_trajectory import Trajectory
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import JointStateError, PlanError, PoseError
+from emppi_ros.core.pose import Pose, from_message
 from emppi_ros.recordings.message_tables import NANO, POINT_FIELD, STATE_FIELD, nanoseconds
 from emppi_ros.robots import plan as plans
 from emppi_ros.robots.plan import Plan
 from emppi_ros.robots.robot import Robot, select_joints
-from emppi_ros.state.tracking import Pose
-
-Array = npt.NDArray[np.float64]
 
 
 def to_seconds(stamp: Time | Duration) -> float:
@@ -73,8 +70,7 @@ def write_joints(
 def read_pose(robot: Robot, message: PoseStamped) -> tuple[float, Pose]:
     """Return stamp and pose in the robot's frame; PoseError if it is in another frame."""
     _check_frame(robot, message.header.frame_id)
-    p, q = message.pose.position, message.pose.orientation
-    pose = Pose(np.array([p.x, p.y, p.z]), np.array([q.w, q.x, q.y, q.z]))
+    pose = from_message(message.pose.position, message.pose.orientation)
     return to_seconds(message.header.stamp), pose
 
 

@@ -25,6 +25,7 @@ from sensor_msgs.msg import CameraInfo, Image, JointState
 
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError, EmppiError, PoseError
+from emppi_ros.core.pose import Pose
 from emppi_ros.model import scene
 from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
@@ -35,22 +36,17 @@ from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import transforms
 from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.task import TaskFollowerNode
-from emppi_ros.state.tracking import Pose
-from emppi_ros.tracking import depth_messages, parts_file, task_parts, tracker
-from emppi_ros.tracking.background import MovingBackground
-from emppi_ros.tracking.camera import Camera
+from emppi_ros.tracking import depth_messages, parts
 from emppi_ros.tracking.depth_messages import (
     IMAGE,
     INFO,
-    OpticalPose,
     StaticTransform,
     read_camera,
     read_depth,
 )
-from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
-from emppi_ros.tracking.parts_file import PartsFile
-from emppi_ros.tracking.search import TRACKED
-from emppi_ros.tracking.tracker import PartEstimate, TrackerState
+from emppi_ros.tracking.part_tracker import PartTracker
+from emppi_ros.tracking.parts import PartsFile, TrackerConfig
+from emppi_ros.tracking.tracker import TRACKED, PartEstimate
 
 _JOINTS, _WORLD = 'joint_states', 'world'  # without a task
 _KEPT = 100  # joint states, among which is that of an image
@@ -128,7 +124,7 @@ class TrackerNode(TaskFollowerNode):
             raise ConfigError(_NO_TF)
         self._frame, joints = settings.frame or _WORLD, _JOINTS
         if settings.parts:
-            self._file: PartsFile = parts_file.load_parts(Path(settings.parts))
+            self._file: PartsFile = parts.load_parts(Path(settings.parts))
         else:
             task = self.follow.take()
             self._nothing = '' if task.tracked else f'task {task.name!r} has no tracked object'
@@ -139,7 +135,7 @@ class TrackerNode(TaskFollowerNode):
                 reach_m=settings.reach_m,
                 iterations=settings.iterations,
             )
-            self._file = task_parts.of_task(task, tuned)
+            self._file = parts.of_task(task, tuned)
             self._frame = settings.frame or task.robot.frame
             joints = task.robot.topics.joint_states
         names = scene.names(self._file.model, 'joint')
@@ -161,10 +157,7 @@ class TrackerNode(TaskFollowerNode):
         """Begin to track, from where the parts start."""
         if self._nothing:
             return
-        self._tracked: TrackedParts | None = None
-        self._camera: Camera | None = None
-        self._state: TrackerState | None = None
-        self._robot: MovingBackground | None = None
+        self._tracker: PartTracker | None = None
         self._joints: deque[bytes] = deque(maxlen=_KEPT)
         self._info = None
         self._estimates: list[PartEstimate] = []
@@ -203,7 +196,7 @@ class TrackerNode(TaskFollowerNode):
             return Report(WARN, self.state)
         if self._nothing:
             return Report(WARN, self._nothing)
-        if self._tracked is None:
+        if self._tracker is None:
             self._infos.poll()
         values = {
             'images': self._images,
@@ -230,7 +223,7 @@ class TrackerNode(TaskFollowerNode):
 
     def _missing_input(self) -> str:
         """Return what has not arrived yet, as a sentence; '' if all has."""
-        for arrived, topic in ((self._tracked is not None, INFO), (self._estimates, IMAGE)):
+        for arrived, topic in ((self._tracker is not None, INFO), (self._estimates, IMAGE)):
             if arrived:
                 continue
             name = self.resolve_topic_name(topic)
@@ -247,11 +240,10 @@ class TrackerNode(TaskFollowerNode):
         try:
             camera = read_camera(message, self._camera_pose(message.header.frame_id))
             self._info = message
-            if camera != self._camera:
-                self._tracked = parts_file.prepare_parts(self._file, camera)
-                known = self._file.start if self._state is None else self._state.poses
-                self._state = tracker.start(self._tracked, known)
-                self._camera, self._robot, self._problem = camera, None, ''
+            if self._tracker is None or camera != self._tracker.camera:
+                last = None if self._tracker is None else self._tracker.poses
+                self._tracker = PartTracker(self._file, camera, last)
+                self._problem = ''
         except EmppiError as error:
             self._problem = str(error)
 
@@ -260,11 +252,11 @@ class TrackerNode(TaskFollowerNode):
         depth_messages.add_transforms(self._transforms, message)
         self._info = None
 
-    def _camera_pose(self, frame: str) -> OpticalPose:
+    def _camera_pose(self, frame: str) -> Pose:
         """Return the pose of the camera: as given, or as static transforms say."""
         settings = self._settings
         if settings.camera_position:
-            return OpticalPose(settings.camera_position, settings.camera_quaternion)
+            return Pose(np.array(settings.camera_position), np.array(settings.camera_quaternion))
         return depth_messages.find_pose(self._transforms, frame, self._frame)
 
     def _keep_joints(self, data: bytes, _sent_ns: int, _received_ns: int) -> None:
@@ -284,21 +276,6 @@ class TrackerNode(TaskFollowerNode):
             if name in self._scalar and np.isfinite(value)
         }
 
-    def _draw_robot(self, stamp: float) -> None:
-        """Put the robot into the background, where it was at a time [s]."""
-        assert self._tracked is not None and self._camera is not None
-        if self._file.settings.background == 'none':
-            return
-        joints = self._joints_at(stamp)
-        if not joints:
-            return
-        if self._robot is None or set(self._robot.joints) != set(joints):
-            self._robot = MovingBackground(
-                self._file.model, self._file.bodies, tuple(joints), self._camera
-            )
-        self._robot.move(joints)
-        self._tracked.background = self._robot
-
     def _check_frame(self, frame: str) -> None:
         """Raise PoseError if intrinsics are those of another camera than that of the images."""
         other = self._info.header.frame_id if self._info is not None else ''
@@ -310,16 +287,16 @@ class TrackerNode(TaskFollowerNode):
     def _take_image(self, message: Image) -> None:
         """Track an image, and publish poses with its stamp."""
         self._infos.poll()
-        if self._tracked is None or self._state is None:
+        tracker = self._tracker
+        if tracker is None:
             return
         began, stamp = time.perf_counter(), convert.to_seconds(message.header.stamp)
-        if stamp < self._state.time:  # the clock was set back
-            self._state = tracker.start(self._tracked, self._state.poses)
+        if stamp < tracker.time:  # the clock was set back
+            tracker.restart()
         try:
             self._check_frame(message.header.frame_id)
-            self._draw_robot(stamp)
-            depth = read_depth(message)
-            self._state, self._estimates = tracker.track(self._tracked, self._state, stamp, depth)
+            joints = self._joints_at(stamp)
+            self._estimates = tracker.track(stamp, read_depth(message), joints=joints)
         except EmppiError as error:
             self._problem = str(error)
             return

@@ -52,14 +52,6 @@ def test_every_measure_of_risk_meets_the_same_truth_learns_and_plans_by_it(small
     assert found['none'].course == paper.course
 
 
-def test_within_the_bounds_the_oracle_runs_at_the_given_truth(small_cells):
-    (plain,) = small_cells(1, (cells.ORACLE,))
-    row = compute(dataclasses.replace(plain, study=cells.BOUNDS, controller='mass=1.5'))
-    assert row.parameters['mass'].true == 1.5 and row.controller == 'mass=1.5'
-    assert compute(plain).parameters['mass'].true != 1.5
-    assert len(row.course.times) == 1  # it does not learn
-
-
 def test_a_row_matches_its_run(small, small_cells):
     (cell,) = small_cells(1)
     row, loop = compute(cell), ClosedLoop(load_task(str(small)), 0)

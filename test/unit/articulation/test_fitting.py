@@ -4,9 +4,9 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
-from emppi_ros.articulation import fitting, rigid_motion, tracks
+from emppi_ros.articulation import fitting, tracks
 from emppi_ros.articulation.joint_models import JointModel
-from emppi_ros.articulation.rigid_motion import Poses
+from emppi_ros.core.pose import Poses
 
 from .conftest import AXIS, PIVOT, on_hinge, on_slide, part
 
@@ -81,8 +81,8 @@ def test_short_slides_far_from_the_origin_are_fitted_from_wrong_axes():
         seen = observe(part('drawer', rotation, position + shift, rng))
         costs = []
         for axis in (AXIS, AXIS + 0.4 * rng.normal(size=3)):  # off by some 20 degrees
-            frame = Poses(Rotation.align_vectors([axis], [[0, 0, 1]])[0].as_matrix(), shift)
-            inner = rigid_motion.relative(frame, seen.poses.at(0))
+            frame = Poses(shift, Rotation.align_vectors([axis], [[0, 0, 1]])[0].as_matrix())
+            inner = frame.inverse() @ seen.poses.at(0)
             start = JointModel('prismatic', frame, inner, np.zeros(()))
             found = fitting.evaluate(fitting.refine(start, seen), seen)
             costs.append(found.squares.sum())

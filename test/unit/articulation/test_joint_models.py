@@ -7,7 +7,7 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.articulation import fitting, joint_models, rigid_motion
 from emppi_ros.articulation.joint_models import DOF, JointModel
-from emppi_ros.articulation.rigid_motion import Poses
+from emppi_ros.core.pose import Poses
 
 EXACT = 1e-9  # a few operations in double precision on numbers of order 1
 
@@ -15,7 +15,7 @@ EXACT = 1e-9  # a few operations in double precision on numbers of order 1
 def random_poses(rng, *shape, spread=1.0):
     count = int(np.prod(shape))
     rotation = Rotation.random(count, random_state=rng).as_matrix().reshape(*shape, 3, 3)
-    return Poses(rotation, spread * rng.standard_normal((*shape, 3)))
+    return Poses(spread * rng.standard_normal((*shape, 3)), rotation)
 
 
 def single(rng):
@@ -63,9 +63,7 @@ def test_logarithms_near_half_a_turn_are_those_of_scipy():
 def test_the_adjoint_moves_twists_as_conjugation_moves_motions():
     rng = np.random.default_rng(1)
     poses, twist = single(rng), 0.3 * rng.standard_normal(6)
-    conjugate = rigid_motion.compose(
-        rigid_motion.compose(poses, rigid_motion.exp(twist)), rigid_motion.inverse(poses)
-    )
+    conjugate = poses @ rigid_motion.exp(twist) @ poses.inverse()
     moved = rigid_motion.exp(rigid_motion.adjoint(poses) @ twist)
     np.testing.assert_allclose(matrix(conjugate), matrix(moved), atol=EXACT)
 
@@ -86,15 +84,15 @@ def test_residuals_do_not_change_when_parent_or_child_frames_move(kind):
     rng = np.random.default_rng(3)
     model, q = a_joint(kind, rng), rng.uniform(-1.0, 1.0, (20, DOF[kind]))
     noise = rigid_motion.exp(0.01 * rng.standard_normal((20, 6)))
-    poses = rigid_motion.compose(noise, joint_models.predict(model, q))
+    poses = noise @ joint_models.predict(model, q)
     _, before = joint_models.fit_positions(model, observed(poses))
     moved = single(rng)
-    turned = Poses(single(rng).rotation, np.zeros(3))
+    turned = Poses(np.zeros(3), single(rng).rotation)
     other = model._replace(
-        frame=rigid_motion.compose(moved, model.frame),
-        child=rigid_motion.compose(model.child, turned),
+        frame=moved @ model.frame,
+        child=model.child @ turned,
     )
-    both = rigid_motion.compose(rigid_motion.compose(moved, poses), turned)
+    both = moved @ poses @ turned
     _, after = joint_models.fit_positions(other, observed(both))
     np.testing.assert_allclose(after.squares, before.squares, rtol=1e-6, atol=1e-9)
 
@@ -104,13 +102,13 @@ def test_residuals_do_not_change_when_parent_and_child_are_exchanged(kind):
     rng = np.random.default_rng(4)
     model, q = a_joint(kind, rng), rng.uniform(-1.0, 1.0, (25, DOF[kind]))
     parent = random_poses(rng, 25)
-    exact = rigid_motion.compose(parent, joint_models.predict(model, q))
-    child = Poses(exact.rotation, exact.position + 0.002 * rng.standard_normal((25, 3)))
+    exact = parent @ joint_models.predict(model, q)
+    child = Poses(exact.position + 0.002 * rng.standard_normal((25, 3)), exact.rotation)
     shape = (25, 6, 6)
     ours = np.broadcast_to(np.diag([1e-6] * 3 + [1e-4] * 3), shape)
     theirs = np.broadcast_to(np.diag([4e-6] * 3 + [3e-4] * 3), shape)
-    forth = rigid_motion.relative(parent, child)
-    back = rigid_motion.relative(child, parent)
+    forth = parent.inverse() @ child
+    back = child.inverse() @ parent
     one = observed(forth, covariance=rigid_motion.relative_covariance(parent, ours, child, theirs))
     two = observed(back, covariance=rigid_motion.relative_covariance(child, theirs, parent, ours))
     q_one, first = joint_models.fit_positions(model, one)
@@ -126,7 +124,7 @@ def test_derivatives_are_those_of_finite_differences(kind, oriented):
     rng = np.random.default_rng(5)
     model, q = a_joint(kind, rng), rng.uniform(-1.0, 1.0, (6, DOF[kind]))
     noise = rigid_motion.exp(0.02 * rng.standard_normal((6, 6)))
-    poses = rigid_motion.compose(noise, joint_models.predict(model, q))
+    poses = noise @ joint_models.predict(model, q)
     seen = observed(poses, sd=(0.01, 0.1 if oriented else 100.0))
     assert seen.oriented == oriented
     found = joint_models.residuals(model, q, seen)
@@ -147,7 +145,7 @@ def test_a_roll_that_was_not_measured_does_not_count():
     exact = joint_models.predict(model, q)
     roll_axis = np.array([0.0, 0.0, 1.0])  # of the child, a cylinder
     rolls = Rotation.from_rotvec(rng.uniform(-1.0, 1.0, (40, 1)) * roll_axis).as_matrix()
-    poses = Poses(exact.rotation @ rolls, exact.position)
+    poses = Poses(exact.position, exact.rotation @ rolls)
     axes = exact.rotation @ roll_axis
     covariance = np.tile(np.diag([4e-6] * 3 + [3e-4] * 3), (40, 1, 1))
     blind = covariance.copy()

@@ -6,8 +6,6 @@ import pytest
 from emppi_ros.articulation import online
 from emppi_ros.articulation.online import OnlineArticulationConfig, PoseHistory
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.tracking import renderer
-from emppi_ros.tracking.renderer import Placement
 
 from .conftest import on_hinge, on_slide, part
 
@@ -15,7 +13,7 @@ SETTINGS = OnlineArticulationConfig()
 
 
 def poses(one):
-    return renderer.pose_rows(Placement(one.poses.position, one.poses.rotation))
+    return one.poses.rows
 
 
 def replay(history, clock, **rows):

@@ -76,7 +76,7 @@ def test_covariances_in_the_exported_model_are_of_motions_of_the_joint(cabinet, 
     tree, _ = cabinet
     joint = tree.joint(name)
     step = 1e-3 * rng.normal(size=12)  # of the fit's parameters: m and rad
-    in_child = rigid_motion.adjoint(rigid_motion.inverse(joint.model.child)) @ step[6:]
+    in_child = rigid_motion.adjoint(joint.model.child.inverse()) @ step[6:]
     motions = np.concatenate([step[:6], in_child])
     places = []
     for model, covariance in (
@@ -89,7 +89,7 @@ def test_covariances_in_the_exported_model_are_of_motions_of_the_joint(cabinet, 
         text = mjcf.to_text(dataclasses.replace(tree, joints=(own, *others)))
         jointed = JointedParts(mujoco.MjModel.from_xml_string(text), (name,))
         places.append(jointed.places(np.array([0.4, 0.4])))
-    before, after = (one.placement for one in places)
+    before, after = (one.poses for one in places)
     turn = Rotation.from_matrix(after.rotation[0] @ before.rotation[0].T).as_rotvec()
     moved = np.concatenate([after.position[0] - before.position[0], turn])
     expected = np.outer(moved, moved)

@@ -25,6 +25,10 @@ def _summary(**values):
         ({'bridge_fault': 'held: joint 2 jumps'}, 'fault: held: joint 2 jumps'),
         ({'bridge_fault': ''}, 'time limit'),
         (
+            {'bridge_fault': '', 'deadline_misses': 0.8},
+            'time limit; this machine plans too slowly: 80% of the plans missed their deadline',
+        ),
+        (
             {'bridge_fault': 'no plan', 'bridge_fault_code': 'plan-late', 'deadline_misses': 0.9},
             'fault: no plan; this machine plans too slowly: 90% of the plans missed their '
             'deadline',

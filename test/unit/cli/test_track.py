@@ -9,7 +9,8 @@ import pytest
 from emppi_ros.cli import main
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.signals import covariance_matrices
-from emppi_ros.tracking import camera, depth_noise, depth_video, renderer
+from emppi_ros.sim import depth_noise
+from emppi_ros.tracking import camera, depth_video, renderer
 from emppi_ros.tracking.depth_video import DepthVideo
 
 SCENE = """

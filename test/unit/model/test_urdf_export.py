@@ -8,7 +8,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core import paths
-from emppi_ros.model.link_tree import FREE, HINGE, SLIDE, LinkPose, link_poses, link_tree
+from emppi_ros.core.pose import Pose
+from emppi_ros.model.link_tree import FREE, HINGE, SLIDE, link_poses, link_tree
 from emppi_ros.model.urdf_export import UrdfLimits, to_urdf
 from emppi_ros.tasks.task import load_task
 
@@ -105,7 +106,7 @@ def check_kinematics(model, links, urdf):
             if link.parent < 0 or link.kind == FREE:
                 continue
             body, parent = read.body(link.name).id, read.body(links[link.parent].name).id
-            above = LinkPose(again.xpos[parent], again.xquat[parent])
+            above = Pose(again.xpos[parent], again.xquat[parent])
             assert_same_pose(above @ pose, again.xpos[body], again.xquat[body])
 
 
@@ -127,7 +128,7 @@ def test_measured_bodies_are_where_they_are_measured():
     task = load_task('panda_drawer')
     (handle,) = [item.body for item in task.jointed.values()]
     links = link_tree(task.model, task.robot.frame, measured=[handle])
-    pose = LinkPose(np.array([0.3, 0.2, 0.1]), np.array([0.5, 0.5, -0.5, 0.5]))
+    pose = Pose(np.array([0.3, 0.2, 0.1]), np.array([0.5, 0.5, -0.5, 0.5]))
     (index,) = [i for i, link in enumerate(links) if handle in link.bodies]
     assert links[index].kind == FREE and links[index].parent == 0
     poses = link_poses(task.model, links, task.start().qpos)

@@ -4,11 +4,11 @@ import mujoco
 import numpy as np
 import pytest
 
+from emppi_ros.core.pose import Pose
 from emppi_ros.model import parameters as registry
 from emppi_ros.priors.particles import Belief
 from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.state.estimator import Estimator
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import load_task
 
 DRAWER = np.array([1.0, 0.02, -0.05, 0.0, 0.0, 0.0])  # axis and pivot

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import PoseError, StaleInputError
+from emppi_ros.core.pose import Pose
 from emppi_ros.state.estimator import Estimator, with_pose
-from emppi_ros.state.tracking import Pose
 
 UNIT = np.array([1.0, 0.0, 0.0, 0.0])
 

@@ -8,8 +8,8 @@ from scipy.spatial.transform import Rotation
 from transforms3d import quaternions
 
 from emppi_ros.core.errors import PoseError
+from emppi_ros.core.pose import Pose, to_quaternion, to_rotation
 from emppi_ros.state import tracking
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.schema import TrackedObjectConfig
 
 SETTINGS = TrackedObjectConfig('block', position_sd_m=0.002, rotation_sd_rad=0.0175)
@@ -19,7 +19,7 @@ UNIT = np.array([1.0, 0.0, 0.0, 0.0])
 def _pose(position=(0.0, 0.0, 0.0), rotation=None):
     return Pose(
         np.array(position, dtype=float),
-        UNIT if rotation is None else tracking.to_quaternion(rotation),
+        UNIT if rotation is None else to_quaternion(rotation),
     )
 
 
@@ -169,10 +169,10 @@ def test_a_prediction_moves_at_constant_velocity_and_grows_uncertain():
 
 def test_quaternions_have_the_scalar_first_as_transforms3d_has_it(rng):
     rotation = Rotation.from_rotvec(rng.normal(size=3))
-    quaternion = tracking.to_quaternion(rotation)
+    quaternion = to_quaternion(rotation)
     matrix = quaternions.quat2mat(quaternion)
     np.testing.assert_allclose(rotation.as_matrix(), matrix, rtol=0, atol=1e-15)
-    again = tracking.to_rotation(quaternion).as_matrix()
+    again = to_rotation(quaternion).as_matrix()
     np.testing.assert_allclose(again, matrix, rtol=0, atol=1e-15)
 
 
@@ -183,7 +183,7 @@ def test_the_state_of_a_free_joint_has_its_spin_in_the_body(rng):
         velocity=np.array([4.0, 5.0, 6.0]), angular_velocity=np.array([0, 0, 1.0])
     )
     qpos, qvel = tracking.state(track)
-    np.testing.assert_allclose(qpos, [1, 2, 3, *tracking.to_quaternion(turn)], atol=1e-15)
+    np.testing.assert_allclose(qpos, [1, 2, 3, *to_quaternion(turn)], atol=1e-15)
     assert qvel[:3].tolist() == [4.0, 5.0, 6.0]
     # back in the world it must be as it was, up to the rounding of two rotations
     np.testing.assert_allclose(turn.apply(qvel[3:]), [0, 0, 1.0], rtol=0, atol=1e-14)

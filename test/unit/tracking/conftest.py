@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import camera, renderer
 from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
 
@@ -58,7 +59,7 @@ def moved(poses, shift, turn, part=0):
     position, rotation = poses.position.copy(), poses.rotation.copy()
     position[part] += shift
     rotation[part] = Rotation.from_rotvec(turn).as_matrix() @ rotation[part]
-    return renderer.Placement(position, rotation)
+    return Poses(position, rotation)
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ import pytest
 from emppi_ros.core.errors import SceneError
 from emppi_ros.model import scene
 from emppi_ros.tracking import camera, renderer, tracker
-from emppi_ros.tracking.background import MovingBackground
 from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
-from emppi_ros.tracking.renderer import Window
+from emppi_ros.tracking.renderer import MovingBackground, Window
 
 SCENE = """
 <mujoco>

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import joint_tracker
 from emppi_ros.tracking.jointed_parts import JointedParts
-from emppi_ros.tracking.renderer import Placement
 
 MODEL = """
 <mujoco>
@@ -27,10 +27,10 @@ def jointed(more=''):
     return JointedParts(mujoco.MjModel.from_xml_string(MODEL.format(more)), ('box', 'ball'))
 
 
-def errors(estimate, placement, part):
+def errors(estimate, poses, part):
     found = estimate.parts[part]
-    turn = Rotation.from_matrix(found.rotation @ placement.rotation[part].T).as_rotvec()
-    return np.concatenate([found.position - placement.position[part], turn])
+    turn = Rotation.from_matrix(found.rotation @ poses.rotation[part].T).as_rotvec()
+    return np.concatenate([found.position - poses.position[part], turn])
 
 
 def test_joints_are_found_from_beside_and_followed(stage):
@@ -38,12 +38,12 @@ def test_joints_are_found_from_beside_and_followed(stage):
     state = joint_tracker.start(joints, np.array([0.15, -0.05]))
     for i in range(3):
         truth = np.array([0.3 + 0.1 * i, 0.02 * i])
-        image = pair.image(joints.places(truth).placement)
+        image = pair.image(joints.places(truth).poses)
         state, found = joint_tracker.track(pair.tracked, joints, state, i / 10, image)
         # exact depths; outlines, of pixels of 9 mm, add errors
         assert np.all(np.abs(found.qpos - truth) < [0.005, 0.001])
         assert [one.status for one in found.parts] == ['tracked', 'tracked']
-        places = joints.places(found.qpos).placement
+        places = joints.places(found.qpos).poses
         np.testing.assert_array_equal(found.parts[0].rotation, places.rotation[0])
     np.testing.assert_allclose(state.velocity, [1.0, 0.2], atol=0.05)  # as followed
 
@@ -68,9 +68,9 @@ def test_covariances_are_those_of_errors_of_images_and_of_joints(stage, sd):
         rng = np.random.default_rng(seed)
         # the joint is elsewhere than the model says
         shift, turn = sd[0] * rng.normal(size=3), Rotation.from_rotvec(sd[1] * rng.normal(size=3))
-        position, rotation = places.placement.position.copy(), places.placement.rotation.copy()
+        position, rotation = places.poses.position.copy(), places.poses.rotation.copy()
         position[0], rotation[0] = turn.apply(position[0]) + shift, turn.as_matrix() @ rotation[0]
-        truth = Placement(position, rotation)
+        truth = Poses(position, rotation)
         start = joint_tracker.start(joints, qpos)
         image = pair.noisy(truth, rng)
         _, found = joint_tracker.track(pair.tracked, joints, start, 0.0, image)

@@ -50,7 +50,7 @@ def test_jacobians_are_differences_of_poses_and_couplings_hold():
     size = 1e-6
     for column, step in enumerate(size * np.eye(9)):
         ahead, behind = (jointed.places(jointed.moved(qpos, one)) for one in (step, -step))
-        difference = displacements(behind.placement, ahead.placement) / (2.0 * size)
+        difference = displacements(behind.poses, ahead.poses) / (2.0 * size)
         # second order of the step, and rounding divided by it
         np.testing.assert_allclose(places.jacobian[:, :, column], difference, atol=1e-8)
         back = jointed.step_between(qpos, jointed.moved(qpos, step))

@@ -8,10 +8,10 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import PoseError
+from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import fitting, tracker
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.parts import TrackedParts
-from emppi_ros.tracking.renderer import Placement
 
 from .conftest import moved
 
@@ -57,7 +57,7 @@ def test_results_move_with_camera_and_parts(tilted):
     )
     image = stage.noisy(poses, np.random.default_rng(5))
     start = moved(poses, [0.01, 0.0, 0.01], [0.0, 0.05, 0.0])
-    placed = Placement(start.position @ turn.T + shift, turn @ start.rotation)
+    placed = Poses(start.position @ turn.T + shift, turn @ start.rotation)
     _, (here,) = tracker.track(stage.tracked, tracker.start(stage.tracked, start), 0.0, image)
     _, (found,) = tracker.track(there, tracker.start(there, placed), 0.0, image)
     # rounding, unless a ray at an edge changes sides: one of some thousand

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from emppi_ros.core import paths
+from emppi_ros.core.pose import Pose
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.priors.particles import Belief, uniform
 from emppi_ros.robots import urdf_check
 from emppi_ros.state import tracking
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.scene_frames import SceneFrames
 

@@ -95,7 +95,7 @@ def test_displaced_models_move_the_parts_as_the_covariance_says() -> None:
     parts = 'upper', 'lower'
     total = np.zeros((12, 12))
     for pair in pairs:
-        ahead, behind = (JointedParts(one, parts).places(qpos).placement for one in pair)
+        ahead, behind = (JointedParts(one, parts).places(qpos).poses for one in pair)
         turn = Rotation.from_matrix(ahead.rotation @ np.swapaxes(behind.rotation, 1, 2))
         step = np.concatenate([ahead.position - behind.position, turn.as_rotvec()], axis=1)
         total += np.outer(0.5 * step, 0.5 * step)

@@ -14,10 +14,10 @@ import pytest
 
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.cli import main
+from emppi_ros.core.pose import Pose
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.priors.particles import Belief
 from emppi_ros.state.estimator import Estimator
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.viz.palette import GREEN, RED
 from emppi_ros.viz.report import plots, recording, video

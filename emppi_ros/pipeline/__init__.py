@@ -1,0 +1,1 @@
+"""What the product promises, as functions: track, articulate, identify, video_to_task."""

@@ -1,0 +1,275 @@
+"""Poses of parts in a whole depth video."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+import time
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+
+from emppi_ros.articulation import tracks
+from emppi_ros.articulation.tracks import Tracks
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.errors import ConfigError, prefix_errors
+from emppi_ros.model import scene
+from emppi_ros.recordings import depth_bag, tables
+from emppi_ros.recordings.bag_reader import SUFFIX, Bag
+from emppi_ros.recordings.depth_bag import DepthTopics
+from emppi_ros.recordings.signals import UNITS, Signal, covariance_triangles
+from emppi_ros.tracking import depth_video, smoothing
+from emppi_ros.tracking import parts as parts_files
+from emppi_ros.tracking.depth_video import DepthVideo
+from emppi_ros.tracking.jointed_parts import JointedParts
+from emppi_ros.tracking.part_tracker import PartTracker
+from emppi_ros.tracking.parts import PartsFile, TrackerConfig
+from emppi_ros.tracking.tracker import HIDDEN, LOST, TRACKED, PartEstimate
+
+_TOPICS = DepthTopics()
+
+
+class VideoOfParts(NamedTuple):
+    """
+    A depth video, and what to track in it.
+
+    Attributes
+    ----------
+    parts : PartsFile
+        The parts and their scene.
+    video : DepthVideo
+        The images.
+    joints : dict
+        Times [s] and positions [rad or m] of joints of the scene, such as those of a robot.
+    joints_from : str
+        Where these are from, for errors.
+    notes : list of str
+        What a reader of the results must know.
+
+    """
+
+    parts: PartsFile
+    video: DepthVideo
+    joints: Mapping[str, tuple[Array, Array]]
+    joints_from: str = ''
+    notes: Sequence[str] = ()
+
+
+class TrackedImage(NamedTuple):
+    """An image (h, w) [m] by its number, and the estimates in it."""
+
+    number: int
+    time: float
+    image: Array
+    tracker: PartTracker
+    estimates: list[PartEstimate]
+
+
+@dataclass(frozen=True)
+class VideoTracks:
+    """
+    Poses of parts in all images of a video.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the B parts.
+    time : (T,) array
+        Times of the images [s].
+    estimates : list
+        Estimates (T, B).
+    joints : list of Signal
+        Positions of the hinges and slides of `model`; empty for free parts.
+    ms_per_image : float
+        Median of the time that an image took.
+    notes : tuple of str
+        When parts were lost, and what the video says.
+
+    """
+
+    names: tuple[str, ...]
+    time: Array
+    estimates: list[list[PartEstimate]]
+    joints: list[Signal]
+    ms_per_image: float
+    notes: tuple[str, ...]
+
+    @property
+    def tracks(self) -> Tracks:
+        """The poses of each part over time, for `articulate`."""
+        return tracks.from_estimates(self.names, self.time, self.estimates)
+
+    def signals(self) -> list[Signal]:
+        """Return poses and covariances in images in which parts are tracked, and joints."""
+        found = []
+        for part in self.tracks.parts:
+            if part.seen.any():
+                clock, poses = self.time[part.seen], part.poses.at(part.seen).rows
+                triangles = covariance_triangles(part.covariance[part.seen])
+                for kind, values in (('pose', poses), ('covariance', triangles)):
+                    found.append(Signal(kind, part.name, UNITS[kind][0], clock, values, 'track'))
+        if not found:
+            raise ConfigError(
+                'no part is seen in any image: check the camera pose of the video, and the scene '
+                'and the start poses of --parts'
+            )
+        return [*found, *self.joints]
+
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Return in how many images each part is tracked, hidden or lost, and how well."""
+        summary: dict[str, dict[str, Any]] = {}
+        for name, images in zip(self.names, zip(*self.estimates, strict=True), strict=True):
+            seen = [one.covariance for one in images if one.status == TRACKED]
+            summary[name] = {'tracked': len(seen)} | {
+                status: sum(one.status == status for one in images) for status in (HIDDEN, LOST)
+            }
+            if seen:
+                covariance = np.array(seen)
+                sds = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+                summary[name]['sd_mm'] = 1e3 * float(np.median(np.linalg.norm(sds[:, :3], axis=1)))
+                variances = np.linalg.eigvalsh(covariance[:, 3:, 3:])
+                summary[name]['rotations_seen'] = int(np.median(np.sum(variances < 1.0, axis=1)))
+        return summary
+
+
+def read_video(
+    path: Path,
+    parts: Path | PartsFile | None = None,
+    joints: Path | None = None,
+    topics: DepthTopics = _TOPICS,
+    namespace: str | None = None,
+) -> VideoOfParts:
+    """
+    Return a video with its parts: an NPZ file, a folder of images, or a bag.
+
+    `parts` are those of a file, by default the tracked objects of the task of a bag. `joints` is a
+    table with positions of joints of the scene, by default the joint states of a bag. ConfigError
+    names what is missing.
+    """
+    is_bag = path.suffix.lower() == SUFFIX or (path.is_dir() and any(path.glob(f'*{SUFFIX}')))
+    file = parts_files.load_parts(parts) if isinstance(parts, Path) else parts
+    notes, recorded, joints_from = [], dict[str, tuple[Array, Array]](), str(path)
+    if is_bag:
+        bag = depth_bag.read(Bag(path, namespace), topics)
+        video, notes = bag.video, [bag.cut] if bag.cut else []
+        if file is None and bag.task is None:
+            raise ConfigError(f'--parts: missing; {path} has no task on emppi/task')
+        if file is None and bag.task is not None:
+            file = parts_files.of_task(bag.task, TrackerConfig())
+        assert file is not None
+        names = scene.names(file.model, 'joint')
+        scalar = {n for i, n in enumerate(names) if scene.is_scalar(file.model, i)}
+        recorded = {name: track for name, track in bag.joints.items() if name in scalar}
+    elif file is None:
+        raise ConfigError('--parts: missing; only a bag with a task goes without it')
+    else:
+        video = depth_video.read(path)
+    if joints is not None:
+        if file.settings.background == 'none':
+            raise ConfigError('--joints: `background: none` in --parts leaves out the whole scene')
+        joints_from = f'--joints {joints}'
+        recorded = {
+            one.of: (one.time, one.values) for one in tables.read(joints) if one.kind == 'position'
+        }
+        if not recorded:
+            raise ConfigError(f"{joints_from}: no column such as 'position/elbow [rad]'")
+    return VideoOfParts(file, video, recorded, joints_from, notes)
+
+
+def track(
+    video: VideoOfParts | Path | str,
+    parts: Path | str | None = None,
+    *,
+    model: Path | str | None = None,
+    smooth: bool = False,
+    watch: Callable[[TrackedImage], None] = lambda _: None,
+) -> VideoTracks:
+    """
+    Return the poses of rigid parts in each image of a depth video.
+
+    Parameters
+    ----------
+    video : path or VideoOfParts
+        An NPZ file, a folder of images or a bag, or what `read_video` returns.
+    parts : path
+        File of the parts, by default the tracked objects of the task of a bag.
+    model : path
+        MJCF file whose joints are tracked in place of free parts.
+    smooth : bool
+        Whether poses are smoothed over time; not with `model`.
+    watch : function
+        Called with each image and its estimates.
+
+    Returns
+    -------
+    VideoTracks
+
+    """
+    if smooth and model is not None:
+        raise ConfigError(
+            '--smooth: not with --model: errors of the joints are those of all images, and do not '
+            'become less'
+        )
+    if not isinstance(video, VideoOfParts):
+        video = read_video(Path(video), None if parts is None else Path(parts))
+    file, images = video.parts, video.video
+    jointed = None
+    if model is not None:
+        loaded = scene.load_scene(Path(model))
+        jointed = prefix_errors(f'--model {model}', JointedParts, loaded, file.names)
+    tracker = PartTracker(file, images.camera, jointed=jointed)
+    estimates: list[list[PartEstimate]] = []
+    durations, qpos = [], []
+    for i, moment in enumerate(images.time.tolist()):
+        image, mask = images.image(i), None if images.mask is None else images.mask(i)
+        began = time.perf_counter()
+        joints = {
+            name: float(np.interp(moment, *samples)) for name, samples in video.joints.items()
+        }
+        if joints:
+            prefix_errors(video.joints_from, tracker.move_robot, joints)
+        estimates.append(tracker.track(moment, image, mask))
+        durations.append(time.perf_counter() - began)
+        if tracker.qpos is not None and any(one.status == TRACKED for one in estimates[-1]):
+            qpos.append((moment, tracker.qpos))
+        watch(TrackedImage(i, moment, image, tracker, estimates[-1]))
+    if smooth:
+        estimates = smoothing.smooth_estimates(
+            images.time.tolist(), estimates, tracker.tracked.shapes
+        )
+    positions = [] if jointed is None else _joint_signals(jointed.model, qpos)
+    notes = (*video.notes, *_losses(file.names, images.time, estimates))
+    return VideoTracks(
+        file.names, images.time, estimates, positions, 1e3 * float(np.median(durations)), notes
+    )
+
+
+def _joint_signals(model: mujoco.MjModel, rows: Sequence[tuple[float, Array]]) -> list[Signal]:
+    """Return the positions of hinges and slides from times and positions (nq,) of all joints."""
+    if not rows:
+        return []
+    clock, qpos = (np.array(column) for column in zip(*rows, strict=True))
+    signals = []
+    for joint, name in enumerate(scene.names(model, 'joint')):
+        if scene.is_scalar(model, joint):
+            is_slide = model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_SLIDE
+            values = qpos[:, model.jnt_qposadr[joint]]
+            unit = UNITS['position'][int(is_slide)]
+            signals.append(Signal('position', name, unit, clock, values, 'track'))
+    return signals
+
+
+def _losses(
+    names: Sequence[str], times: Array, estimates: Sequence[Sequence[PartEstimate]]
+) -> list[str]:
+    """Return when each part was lost and found again, one sentence each."""
+    sentences = []
+    for part, name in enumerate(names):
+        lost = np.array([images[part].status == LOST for images in estimates])
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], lost, [False]])))
+        for begin, end in edges.reshape(-1, 2):
+            if end < len(times):
+                sentences.append(f'{name}: lost from {times[begin]:.2f} s to {times[end]:.2f} s')
+            else:
+                sentences.append(f'{name}: lost at {times[begin]:.2f} s, and not found again')
+    return sentences
