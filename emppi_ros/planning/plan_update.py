@@ -28,11 +28,12 @@ import scipy
 
 from emppi_ros.core import weights
 from emppi_ros.core.errors import AllDivergedError
+from emppi_ros.planning import noise_adaptation
 from emppi_ros.robots.control_limits import ControlLimits
 from emppi_ros.strategies import risk
 from emppi_ros.strategies.registry import STRATEGIES
 from emppi_ros.tasks.cost import Costs
-from emppi_ros.tasks.planner_config import NoiseAdaptation, PlannerConfig
+from emppi_ros.tasks.planner_config import PlannerConfig
 
 Array = npt.NDArray[np.float64]
 
@@ -131,7 +132,10 @@ def plan(
     nominal, applied, limits, log_belief, reference, variance = problem
     strategy, nu = STRATEGIES[config.strategy], nominal.shape[1]
     base, adaptation = config.variance(nu), config.noise_adaptation
-    variance = bound_variance(adaptation, variance, base)
+    if adaptation is None or variance is None:
+        variance = base
+    else:
+        variance = noise_adaptation.bound(adaptation, variance, base)
     shape = (config.rollouts, config.horizon, nu)
     noise = strategy.sample(rng, (1 if config.shares_noise else config.models, *shape), variance)
     controls = limits.clip(nominal + noise, applied)
@@ -149,7 +153,9 @@ def plan(
         improved = smoother(config.horizon, config.filter_window) @ improved
     improved = limits.clip(improved, applied)
     diverged = int(np.sum(~np.isfinite(cost_to_go[..., 0])))
-    adapted = adapt_variance(adaptation, variance, sample_weights, noise, base)
+    adapted = None
+    if adaptation is not None:
+        adapted = noise_adaptation.adapt(adaptation, variance, sample_weights, noise, base)
     return improved, PlanInfo(controls, cost_to_go[..., 0], sample_weights, diverged, adapted)
 
 
@@ -191,36 +197,3 @@ def accumulate(costs: Costs) -> Array:
     """Return the cost to go of every step (M, K, H): line 16 of Algorithm 1."""
     total = np.cumsum(costs.running[..., ::-1], axis=-1)[..., ::-1] + costs.terminal[..., None]
     return np.where(np.isfinite(total), total, np.inf)
-
-
-def bound_variance(config: NoiseAdaptation | None, variance: Array | None, base: Array) -> Array:
-    """Return the variance (H, nu) within its bounds around `base` (nu,), the default."""
-    if config is None or variance is None:
-        return base
-    return np.clip(variance, config.lowest * base, config.highest * base)
-
-
-def adapt_variance(
-    config: NoiseAdaptation | None, variance: Array, weights: Array, noise: Array, base: Array
-) -> Array | None:
-    """
-    Return the variance of the next update, (H, nu); None if it is constant.
-
-    Parameters
-    ----------
-    config : NoiseAdaptation or None
-        Settings; None: constant.
-    variance : (H, nu) or (nu,) array
-        Variance that the noise was drawn with.
-    weights : (M, K, H) array
-        Weights of the samples, with sum 1 at each step.
-    noise : (M, K, H, nu) array
-        Noise of the samples after clipping to limits; (1, K, H, nu) if all models share it.
-    base : (nu,) array
-        The configured variance, which the bounds are multiples of.
-
-    """
-    if config is None:
-        return None
-    squares = np.einsum('mkh,mkhu->hu', weights, noise**2)
-    return bound_variance(config, variance + config.rate * (squares - variance), base)
