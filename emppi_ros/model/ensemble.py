@@ -6,7 +6,7 @@ public arrays have shape (M, K, ...) or (M, ...).
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import mujoco
 from mujoco.batch import Batch, SimulationError
@@ -47,7 +47,17 @@ class Records(NamedTuple):
 
 
 class Ensemble:
-    """Models that differ in uncertain parameters, stepped in parallel on all cores."""
+    """
+    Models that differ in uncertain parameters, stepped in parallel on all cores.
+
+    Attributes
+    ----------
+    steps : int
+        Physics steps of all simulations of all ensembles in this process so far.
+
+    """
+
+    steps: ClassVar[int] = 0
 
     def __init__(
         self,
@@ -209,6 +219,7 @@ class Ensemble:
                 )
         except SimulationError as error:
             raise SceneError(f'MuJoCo cannot simulate the scene: {error}') from None
+        Ensemble.steps += self.models * rollouts * controls.shape[1]
         counters = batch.warning[rows, :, 1]
         return (counters > 1).any(axis=1).reshape(self.models, rollouts)
 
