@@ -256,8 +256,9 @@ class Planner(Measurements):
         replayed = np.empty((0, len(self._first)))
         if count:  # the commands that act before those of this plan
             replayed = in_steps(commands, stamp, ahead, count, delays)[..., self._order]
-        spread = articulation.fit_state(self.task, self.ensemble, state, tracks)
-        return self.ensemble.predict(spread, replayed, ahead / max(count, 1))
+        if tracks:
+            state = articulation.fit_state(self.task, self.ensemble, state, tracks)
+        return self.ensemble.predict(state, replayed, ahead / max(count, 1))
 
     def _evaluate(
         self, config: PlannerConfig, cost: Cost, begin: State, applied: Array, controls: Array

@@ -7,7 +7,8 @@ With `noise_adaptation` the variance of the noise follows the best plans, too.
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.strategies.strategy import Strategy, sample_gaussian
+from emppi_ros.strategies import emppi
+from emppi_ros.strategies.strategy import Strategy
 
 Array = npt.NDArray[np.float64]
 _ELITES = 0.1  # of all plans
@@ -22,4 +23,4 @@ def weigh(costs: Array, log_prior: Array, temperature: float) -> Array:
     return weights
 
 
-STRATEGY = Strategy(sample_gaussian, weigh, compares_plans=True, control_cost=False)
+STRATEGY = Strategy(emppi.sample, weigh, compares_plans=True, control_cost=False)

@@ -8,9 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core import weights
-from emppi_ros.strategies.strategy import Strategy, sample_gaussian
+from emppi_ros.strategies.strategy import Strategy
 
 Array = npt.NDArray[np.float64]
+
+
+def sample(rng: np.random.Generator, shape: tuple[int, ...], variance: Array) -> Array:
+    """Return white noise of the given variance."""
+    return rng.standard_normal(shape) * np.sqrt(variance)
 
 
 def weigh(costs: Array, log_prior: Array, temperature: float) -> Array:
@@ -18,4 +23,4 @@ def weigh(costs: Array, log_prior: Array, temperature: float) -> Array:
     return weights.softmin(costs, temperature, log_prior[:, None], axis=0)
 
 
-STRATEGY = Strategy(sample_gaussian, weigh, compares_plans=False, control_cost=True)
+STRATEGY = Strategy(sample, weigh, compares_plans=False, control_cost=True)

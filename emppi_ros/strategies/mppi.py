@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.strategies import emppi
-from emppi_ros.strategies.strategy import Strategy, sample_gaussian
+from emppi_ros.strategies.strategy import Strategy
 
 Array = npt.NDArray[np.float64]
 
@@ -18,4 +18,4 @@ def weigh(costs: Array, log_prior: Array, temperature: float) -> Array:
     return np.broadcast_to(emppi.weigh(costs[:, :1], log_prior, temperature), costs.shape)
 
 
-STRATEGY = Strategy(sample_gaussian, weigh, compares_plans=True, control_cost=True)
+STRATEGY = Strategy(emppi.sample, weigh, compares_plans=True, control_cost=True)

@@ -3,14 +3,15 @@
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.strategies.strategy import Strategy, sample_gaussian
+from emppi_ros.strategies import emppi
+from emppi_ros.strategies.strategy import Strategy
 
 Array = npt.NDArray[np.float64]
 
 
 def sample(rng: np.random.Generator, shape: tuple[int, ...], variance: Array) -> Array:
     """Return white noise, but none in the first sample: the last plan."""
-    noise = sample_gaussian(rng, shape, variance)
+    noise = emppi.sample(rng, shape, variance)
     noise[:, 0] = 0.0
     return noise
 

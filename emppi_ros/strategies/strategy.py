@@ -38,8 +38,3 @@ class Strategy(NamedTuple):
     weigh: Callable[[Array, Array, float], Array]
     compares_plans: bool
     control_cost: bool
-
-
-def sample_gaussian(rng: np.random.Generator, shape: tuple[int, ...], variance: Array) -> Array:
-    """Return white noise of the given variance."""
-    return rng.standard_normal(shape) * np.sqrt(variance)
