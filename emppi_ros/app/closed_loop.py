@@ -11,7 +11,6 @@ import dataclasses
 import time
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.app.trace import Frame, SuccessMonitor, Trace
 from emppi_ros.belief import belief_monitor
@@ -21,6 +20,7 @@ from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import AllDivergedError, ConfigError, StaleInputError, unknown
 from emppi_ros.model.parameters import nominal_values
 from emppi_ros.planning.planner import Planner
@@ -32,7 +32,6 @@ from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.task import Task
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
 CONTROLLERS = ('emppi', 'mppi-true', 'mppi-nominal', 'mppi-mean', 'mppi-wrong', 'no-update')
 _OFF = 1e9  # a threshold that is never reached
 _FRAME_RATE_HZ = 50.0  # of success checks and recorded frames

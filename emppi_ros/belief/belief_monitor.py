@@ -30,12 +30,12 @@ import numpy.typing as npt
 from emppi_ros.belief import information
 from emppi_ros.belief.measurement_model import Deviation
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.priors.distributions import to_unbounded
 from emppi_ros.priors.joint_prior import JointPrior
 from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _MIN_UPDATES = 100  # before a parameter is reported as unidentifiable or collapsed
 _MIN_FIT_UPDATES, _MIN_FIT_S = 25, 1.0  # before errors are reported as a misfit
 _PERSISTENT = 12  # successive updates with correlated errors: a jump correlates fewer

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.belief import information, noise
 from emppi_ros.belief.changes import Jumps
 from emppi_ros.belief.noise import NoiseScale
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.journal.snapshot import restorable
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors import particles
@@ -27,7 +27,6 @@ from emppi_ros.priors.particles import Belief
 from emppi_ros.priors.resampling import Indices, ResamplingConfig
 from emppi_ros.tasks.objects import Block
 
-Array = npt.NDArray[np.float64]
 _RESOLUTION = 0.5  # of the draws after a jump, in sd of the prior
 
 

@@ -20,8 +20,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.journal.snapshot import restorable
 from emppi_ros.priors.distributions import to_bounded, to_unbounded
 from emppi_ros.priors.joint_prior import JointPrior
@@ -29,7 +29,6 @@ from emppi_ros.priors.particles import Belief
 from emppi_ros.priors.resampling import Indices, systematic
 from emppi_ros.tasks.belief_config import ChangeConfig
 
-Array = npt.NDArray[np.float64]
 _WINDOW_S = 2.0  # in which a jump is recent
 _DETECTED, _CLEARED = 0.5, 0.2  # probabilities at which a change is detected, and is over
 _MAX_EVENTS = 100  # that are kept

@@ -14,6 +14,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.state import articulation
 from emppi_ros.state.estimator import Observation
@@ -21,7 +22,6 @@ from emppi_ros.state.time_series import Commands, in_steps
 from emppi_ros.tasks.belief_config import LikelihoodConfig
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 LONGEST_S = 0.5  # longest gap between measurements to predict over
 
 

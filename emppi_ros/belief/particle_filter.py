@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
 from emppi_ros.belief import (
@@ -27,6 +26,7 @@ from emppi_ros.belief.blocks import Statistics, WeightedBlock
 from emppi_ros.belief.changes import ChangeDetector, DetectedChange
 from emppi_ros.belief.measurement_model import LONGEST_S, Deviation, Predictor
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import DegenerateWeightsError
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.ensemble import State
@@ -37,7 +37,6 @@ from emppi_ros.state.estimator import Observation
 from emppi_ros.state.time_series import Commands
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _STREAM = 2  # of random numbers, beside the seed
 _DRIFT_INTERVAL_S = 0.2  # models must be written again after each drift
 

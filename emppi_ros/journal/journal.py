@@ -24,10 +24,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 import scipy
 
 import emppi_ros
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError, ReplayError
 from emppi_ros.core.pose import Pose
 from emppi_ros.journal import snapshot
@@ -36,7 +36,6 @@ from emppi_ros.state.estimator import Estimator
 from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.tasks.task import Task, parse_task
 
-Array = npt.NDArray[np.float64]
 PLANNER, BELIEF = 'emppi/planner/journal', 'emppi/belief/journal'
 KEY = 'key'
 _KEY_PERIOD_S = 10.0  # between key frames: a replay continues there after lost messages

@@ -13,11 +13,11 @@ from mujoco.batch import Batch, SimulationError
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ParameterError, SceneError
 from emppi_ros.model import parameters as registry
 from emppi_ros.model.parameters import Parameter
 
-Array = npt.NDArray[np.float64]
 _CONTROL = mujoco.mjtState.mjSTATE_CTRL.value
 _APPLIED = mujoco.mjtState.mjSTATE_QFRC_APPLIED.value
 

@@ -16,14 +16,12 @@ number of measurements.
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.ensemble import Records, State
 from emppi_ros.tasks.cost import at_plan_steps
 from emppi_ros.tasks.task import Task
-
-Array = npt.NDArray[np.float64]
 
 
 def gain(predictions: Array, log_belief: Array) -> Array:

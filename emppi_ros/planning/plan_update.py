@@ -23,10 +23,10 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import AllDivergedError
 from emppi_ros.planning import noise_adaptation
 from emppi_ros.robots.control_limits import ControlLimits
@@ -34,8 +34,6 @@ from emppi_ros.strategies import risk
 from emppi_ros.strategies.registry import STRATEGIES
 from emppi_ros.tasks.cost import Costs
 from emppi_ros.tasks.planner_config import PlannerConfig
-
-Array = npt.NDArray[np.float64]
 
 
 class PlanProblem(NamedTuple):

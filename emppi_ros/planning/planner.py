@@ -13,6 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import AllDivergedError, ConfigError
 from emppi_ros.journal.journal import Measurements, journaled
 from emppi_ros.model.ensemble import Ensemble, State
@@ -33,7 +34,6 @@ from emppi_ros.tasks.planner_config import PlannerConfig
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _STREAM = 3  # of random numbers, beside the seed
 
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import PoseError, StaleInputError, unknown
 from emppi_ros.core.pose import Pose
 from emppi_ros.model.ensemble import State
@@ -16,7 +16,6 @@ from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _LEAST = 0.05  # m or rad beyond the motion explained by velocities
 _NOISE_SDS = 6.0  # Gaussian noise of 24 joints at 50 Hz exceeds it every few days
 _MEMORY = 50  # states, over which the noise is averaged

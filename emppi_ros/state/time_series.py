@@ -6,12 +6,11 @@ import math
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import StaleInputError
 from emppi_ros.robots.plan import Plan
 
-Array = npt.NDArray[np.float64]
 _CELL_S = 1e-3  # between samples of a plan, to average it
 
 

@@ -5,12 +5,11 @@ With `noise_adaptation` the variance of the noise follows the best plans, too.
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.strategies import emppi
 from emppi_ros.strategies.strategy import Strategy
 
-Array = npt.NDArray[np.float64]
 _ELITES = 0.1  # of all plans
 
 

@@ -5,12 +5,10 @@ Each model has samples of its own, and its belief is the prior of their weights.
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.strategies.strategy import Strategy
-
-Array = npt.NDArray[np.float64]
 
 
 def sample(rng: np.random.Generator, shape: tuple[int, ...], variance: Array) -> Array:

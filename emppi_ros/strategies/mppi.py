@@ -5,12 +5,10 @@ All models roll out the same plans; the softmax of their costs weighs whole plan
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.strategies import emppi
 from emppi_ros.strategies.strategy import Strategy
-
-Array = npt.NDArray[np.float64]
 
 
 def weigh(costs: Array, log_prior: Array, temperature: float) -> Array:

@@ -1,12 +1,10 @@
 """Predictive sampling (Howell et al. 2022): the best of the last plan and of the samples."""
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.strategies import emppi
 from emppi_ros.strategies.strategy import Strategy
-
-Array = npt.NDArray[np.float64]
 
 
 def sample(rng: np.random.Generator, shape: tuple[int, ...], variance: Array) -> Array:

@@ -15,9 +15,9 @@ from collections.abc import Callable
 import functools
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from emppi_ros.core.arrays import Array
+
 Measure = Callable[[Array, Array], Array]
 CVAR_LEVEL = 0.25  # default probability mass of the worst models
 

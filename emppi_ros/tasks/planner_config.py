@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import (
     between,
     fraction,
@@ -18,7 +18,6 @@ from emppi_ros.core.errors import ConfigError
 from emppi_ros.strategies.registry import STRATEGIES
 from emppi_ros.strategies.risk import CVAR_LEVEL, MEASURES
 
-Array = npt.NDArray[np.float64]
 MOST_STEPS = 10_000_000  # physics steps per plan, which take ten seconds or more
 
 
