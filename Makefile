@@ -1,7 +1,7 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-parallel test-alone test-slow test-slow-parallel test-slow-alone \
-    test-launch test-drake test-peers msgs docs fuzz lint bench smoke paper belief robustness real \
+    test-launch test-drake test-peers msgs reference docs fuzz lint bench smoke paper belief robustness real \
     articulate peers track video faults swaps conformance soak clean
 .NOTPARALLEL:
 
@@ -26,6 +26,7 @@ help:
 	@echo "make test-peers   other people's planners, in an environment of its own"
 	@echo "make test-launch   the launch file, by the tools of a sourced ROS 2 with a colcon build of this package"
 	@echo "make msgs      emppi_msgs into $(VENV), without a ROS 2 installation; needs cmake and a C++ compiler"
+	@echo "make reference the tables of docs/reference, from the code"
 	@echo "make docs      the documentation as a site: out/docs/index.html"
 	@echo "make fuzz      wrong YAML, messages and scenes, for an hour"
 	@echo "make lint      ruff (rules and format) and mypy (types)"
@@ -85,6 +86,10 @@ msgs: $(VENV)/.emppi_msgs_built
 $(VENV)/.emppi_msgs_built: $(STAMP) .ci/build-msgs $(shell find emppi_msgs -type f)
 	@.ci/build-msgs "$(VENV)" "$(MSGS_TOOLS)"
 	@touch $@
+
+# tables of the reference, from the code
+reference: $(STAMP)
+	PYTHONPATH=docs $(BIN)/python -m emppi_docs.generated docs
 
 # from scratch, since it is generated from code; warnings are errors; `make test` builds it, too
 docs: $(STAMP)

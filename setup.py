@@ -63,7 +63,7 @@ setup(
         'drake': ['drake>=1.51'],
         # backend `franky`: libfranka inside, for an FR3
         'franka': ['franky-control>=2.0'],
-        # recordings in Parquet, and bags in SQLite; `emppi bench identify`: what to compare
+        # recordings in Parquet, and bags in SQLite; `emppi bench video`: what to compare
         # with; `emppi bench video`: the same, and the similarity of images
         'identify': [
             'cma>=4',
@@ -71,7 +71,6 @@ setup(
             'pyarrow',
             'rosbags>=0.10',
             'scikit-image>=0.25',
-            'scikit-learn>=1.7',
         ],
         'tasks': TASKS,
         'view': VIEW,
@@ -99,7 +98,6 @@ setup(
             'rosbags>=0.10',  # reads bags as well: they are no dialect of ours
             'ruff',
             'scikit-image>=0.25',
-            'scikit-learn>=1.7',
             'setuptools>=70.1,<80',  # `setup.py install` for colcon, bdist_wheel for pip
             'types-PyYAML',
             *TASKS,

@@ -81,7 +81,7 @@ def run(stage: Stage, attempt: int) -> Result:
     """Run a stage, keep its output in out/ci, and print the end of it if it fails."""
     print(f'\n=== {stage.name}{" again" if attempt > 1 else ""}', flush=True)
     log = LOGS / f'{stage.name}{"" if attempt == 1 else f"-{attempt}"}.log'
-    options = f'-o cache_dir={LOGS}/cache/{stage.name}'  # where pytest keeps what failed
+    options = f'--durations=20 -o cache_dir={LOGS}/cache/{stage.name}'  # of what failed
     if attempt > 1:
         options += ' --last-failed'
     start = time.monotonic()

@@ -17,7 +17,6 @@ extensions = [
     'sphinx.ext.autodoc',
     'sphinx.ext.napoleon',
     'emppi_docs.mathml',
-    'emppi_docs.generated',
 ]
 source_suffix = {'.md': 'markdown'}
 exclude_patterns = [

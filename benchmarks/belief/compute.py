@@ -7,9 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.belief import estimators
-from benchmarks.belief.cells import BeliefCell
 from benchmarks.belief.estimators import Observers, Record
-from benchmarks.belief.rows import BeliefRow, ParameterSeries
+from benchmarks.belief.runs import BeliefCell, BeliefRow, ParameterSeries
 from benchmarks.paper.cells import changed
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.app.trace import Trace
@@ -103,10 +102,7 @@ def _row(
     beliefs = record.beliefs if cell.kind.believes else []
     chosen = _thinned(len(beliefs))
     return BeliefRow(
-        task=cell.task,
-        world=cell.world,
-        estimator=cell.estimator,
-        seed=cell.seed,
+        **cell.identity,
         digest=cell.digest,
         success=success,
         time_s=time_s,

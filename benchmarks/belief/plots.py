@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 import numpy as np
 
 from benchmarks.belief.estimators import ESTIMATORS
-from benchmarks.belief.rows import BeliefRow, ParameterSeries
+from benchmarks.belief.runs import BeliefRow, ParameterSeries
 from benchmarks.belief.summary import Group
 from benchmarks.belief.worlds import CHANGING, DROP, JUMP, NAMES
 from emppi_ros.viz.palette import INK, SERIES

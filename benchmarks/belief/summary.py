@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.belief.estimators import ESTIMATORS
-from benchmarks.belief.rows import BeliefRow
+from benchmarks.belief.runs import BeliefRow
 from benchmarks.belief.worlds import NAMES, RAMP
+from benchmarks.study import grouped
 from emppi_ros.calibration import statistics
 from emppi_ros.calibration.belief_scores import ParameterScores
 from emppi_ros.calibration.statistics import Mean, Median, Share
@@ -67,9 +68,7 @@ class Group(NamedTuple):
 
 def summarize(rows: Sequence[BeliefRow]) -> list[Group]:
     """Summarize rows by task, world and estimator, in the order of the registries."""
-    groups: dict[tuple[str, str, str], list[BeliefRow]] = {}
-    for row in rows:
-        groups.setdefault((row.task, row.world, row.estimator), []).append(row)
+    groups = grouped(rows, 'task', 'world', 'estimator')
     tasks, names = list(dict.fromkeys(row.task for row in rows)), list(ESTIMATORS)
     ordered = sorted(
         groups.items(),
@@ -79,10 +78,10 @@ def summarize(rows: Sequence[BeliefRow]) -> list[Group]:
             names.index(item[0][2]),
         ),
     )
-    return [_group(*key, of_key) for key, of_key in ordered]
+    return [_group(of_key, *key) for key, of_key in ordered]
 
 
-def _group(task: str, world: str, estimator: str, rows: Sequence[BeliefRow]) -> Group:
+def _group(rows: Sequence[BeliefRow], task: str, world: str, estimator: str) -> Group:
     tried = [row for row in rows if row.success is not None]
     times = [row.time_s if row.success and row.time_s is not None else math.inf for row in tried]
     spent = [row.update_ms for row in rows if row.update_ms is not None]
@@ -154,18 +153,16 @@ def percent(mean: Mean) -> str:
 
 def lines(groups: Sequence[Group]) -> Iterable[str]:
     """Yield the most important numbers, one line per group, below the task's name."""
-    task = ''
-    for group in groups:
-        if group.task != task:
-            task = group.task
-            yield f'\n{task}'
-        parts = [f'{group.world:10} {group.estimator:12} {group.runs:3} runs']
-        if group.scores is not None:
-            parts.append(f'inside 90 %: {percent(group.scores.inside_90)}')
-            parts.append(f'log score {group.scores.log_score}')
-        of_jump = {} if group.world == RAMP else group.recovered
-        for name, recovery in of_jump.items():
-            parts.append(f'{name} recovers in {recovery.time_s} s')
-        if group.success is not None:
-            parts.append(f'success {group.success}')
-        yield '  '.join(parts)
+    for task, of_task in grouped(groups, 'task').items():
+        yield f'\n{task}'
+        for group in of_task:
+            parts = [f'{group.world:10} {group.estimator:12} {group.runs:3} runs']
+            if group.scores is not None:
+                parts.append(f'inside 90 %: {percent(group.scores.inside_90)}')
+                parts.append(f'log score {group.scores.log_score}')
+            of_jump = {} if group.world == RAMP else group.recovered
+            for name, recovery in of_jump.items():
+                parts.append(f'{name} recovers in {recovery.time_s} s')
+            if group.success is not None:
+                parts.append(f'success {group.success}')
+            yield '  '.join(parts)

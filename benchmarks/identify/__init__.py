@@ -1,1 +1,1 @@
-"""Benchmark `emppi bench identify`: identification on data with known truth."""
+"""Identification on data with known truth."""

@@ -1,15 +1,15 @@
-"""Baselines with single shooting: the samplers CMA-ES, emcee, SGLD and SVGD, and Adam."""
+"""Baselines with single shooting: the samplers CMA-ES and emcee, and Adam."""
 
 from collections.abc import Callable, Mapping
+from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.identify.study import load_library
+from emppi_ros.core.errors import IdentificationError, import_optional
 from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
 from emppi_ros.identify.csvgd.shooting import MultipleShooting
-from emppi_ros.identify.csvgd.svgd import svgd_direction
 from emppi_ros.identify.csvgd.target_density import Likelihood, evaluate, log_likelihood
 
 Array = npt.NDArray[np.float64]
@@ -17,6 +17,15 @@ Sampler = Callable[[ShootingProblem, int, int, Likelihood, int], tuple[Array, in
 _DIVERGED_COST = 1e12  # CMA-ES cannot rank infinite costs
 _FADES = 0.9, 0.99  # of the first and second moment in Adam
 _EPSILON = 1e-12
+
+
+def load_library(module: str) -> ModuleType:
+    """Import a module of the extra `identify`; IdentificationError if it is not installed."""
+    return import_optional(
+        module,
+        lambda error: f"{error.name} is not installed: pip install 'emppi_ros[identify]'",
+        IdentificationError,
+    )
 
 
 def _density(
@@ -76,45 +85,6 @@ def emcee(
     return problem.theta(state.coords), shooter.steps
 
 
-def sgld(
-    problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
-) -> tuple[Array, int]:
-    """
-    Return final states (N, P) of preconditioned Langevin chains, and the number of physics steps.
-
-    The preconditioner is that of RMSprop (Li et al., AAAI 2016): without one, no step size fits
-    both the stiff and the free directions of a pendulum.
-    """
-    rng = np.random.default_rng(seed)
-    shooter = MultipleShooting(problem, particles, threads=1)
-    z = csvgd.sobol_parameters(problem, particles)
-    square, fade = np.zeros_like(z), 0.99
-    for count, rate in enumerate(np.geomspace(1e-2, 1e-4, iterations), start=1):
-        score = evaluate(shooter, z, likelihood).score
-        square = fade * square + (1.0 - fade) * score**2
-        scale = rate / (np.sqrt(square / (1.0 - fade**count)) + 1.0)
-        step = scale * score + np.sqrt(2.0 * scale) * rng.standard_normal(z.shape)
-        z = np.clip(z + step, -LIMIT, LIMIT)
-    return problem.theta(z), shooter.steps
-
-
-def svgd(
-    problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
-) -> tuple[Array, int]:
-    """
-    Return the particles (N, P) of SVGD, and the number of physics steps.
-
-    Steps are scaled by Adam (Kingma and Ba 2015).
-    """
-    shooter = MultipleShooting(problem, particles, threads=1)
-
-    def direction(z: Array) -> Array:
-        return svgd_direction(np.clip(z, -LIMIT, LIMIT), evaluate(shooter, z, likelihood).score)
-
-    z = climb(csvgd.sobol_parameters(problem, particles), direction, iterations)
-    return problem.theta(z), shooter.steps
-
-
 def adam(
     problem: ShootingProblem, starts: int, iterations: int, likelihood: Likelihood
 ) -> tuple[Array, int]:
@@ -147,7 +117,4 @@ def climb(z: Array, direction: Callable[[Array], Array], iterations: int) -> Arr
     return z
 
 
-BASELINES: Mapping[str, Sampler] = {'CMA-ES': cma, 'emcee': emcee, 'SGLD': sgld, 'SVGD': svgd}
-
-
-GRADIENT_BASED = frozenset({'SGLD', 'SVGD'})
+BASELINES: Mapping[str, Sampler] = {'CMA-ES': cma, 'emcee': emcee}

@@ -4,14 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 import functools
 import hashlib
-import itertools
 import json
 from typing import Any, NamedTuple
 
-import numpy as np
 import yaml
 
-from benchmarks.options import check_names
 from benchmarks.paper import published
 from emppi_ros.core import config, yaml_edit
 from emppi_ros.core.errors import ConfigError
@@ -30,8 +27,8 @@ TASKS = (
 )
 LEARNER, ORACLE, WRONG = 'emppi', 'mppi-true', 'mppi-wrong'
 CONTROLLERS = (LEARNER, ORACLE, WRONG, 'mppi-mean', 'no-update')
-SUCCESS, LEARNING, ABLATION, CALIBRATION, RISK, PUBLISHED, BOUNDS = STUDIES = (
-    'success', 'learning', 'ablation', 'calibration', 'risk', 'published', 'bounds',
+SUCCESS, LEARNING, ABLATION, CALIBRATION, RISK, PUBLISHED = STUDIES = (
+    'success', 'learning', 'ablation', 'calibration', 'risk', 'published',
 )  # fmt: skip
 
 SEEDS, PANDA_SEEDS = 10, 20
@@ -40,7 +37,6 @@ STUDIED = 'cartpole_swingup'  # quick to run, and its parameters are identifiabl
 ABLATION_MODELS, ABLATION_ROLLOUTS, ABLATION_SEEDS = (1, 4, 16), (1, 4), 10
 RISK_TASKS, RISK_SEEDS = (STUDIED, 'panda_push'), 10
 MEASURES, RISK_SIZE = ('none', *RISK_MEASURES), {'models': 8, 'rollouts': 8}
-BOUNDS_TASKS, BOUNDS_SEEDS, BOUNDS_POINTS = ('panda_push', 'panda_reconfigure'), 3, 4
 CALIBRATION_RUNS = 120  # a rate of 0.9 then has a standard error of 0.027
 QUICK_S, QUICK_SEEDS, QUICK_RUNS = 0.5, 1, 4
 
@@ -89,18 +85,16 @@ class Request(NamedTuple):
     tasks: Sequence[str] = TASKS
     controllers: Sequence[str] = CONTROLLERS
     studies: Sequence[str] = STUDIES
-    seeds: int | None = None  # None: each task's own number
+    seeds: Sequence[int] | None = None  # None: each task's own number
     quick: bool = False
 
 
 def make_cells(request: Request) -> list[Cell]:
     """
-    Return all cells of a request, seed by seed: an unfinished benchmark compares too.
+    Return all cells of a request, ordered by seed, so that partial results are comparable.
 
     Every task is loaded once, so that an invalid one is an error before anything runs.
     """
-    check_names('--controllers', 'controller', request.controllers, CONTROLLERS)
-    check_names('--studies', 'study', request.studies, STUDIES)
     cells: list[Cell] = []
     for name in request.tasks:
         text = task_text(name)
@@ -117,15 +111,13 @@ def make_cells(request: Request) -> list[Cell]:
             cells += _studies(request, task, text)
         if RISK in request.studies and task.name in RISK_TASKS:
             cells += _risk(request, task, text)
-        if BOUNDS in request.studies and task.name in BOUNDS_TASKS:
-            cells += _bounds(request, task, text)
     return sorted(cells, key=lambda cell: cell.seed)  # stable: tasks keep their order
 
 
-def seeds_of(request: Request, task: str) -> range:
+def seeds_of(request: Request, task: str) -> Sequence[int]:
     """Return the seeds of a task's runs."""
     if request.seeds is not None:
-        return range(request.seeds)
+        return request.seeds
     if request.quick:
         return range(QUICK_SEEDS)
     return range(PANDA_SEEDS if task.startswith('panda_') else SEEDS)
@@ -170,14 +162,13 @@ def _studies(request: Request, task: Task, text: str) -> list[Cell]:
     """Return the cells of the ablation over M and K, and of the calibration."""
     cells = []
     if ABLATION in request.studies:
-        seeds = min(len(seeds_of(request, task.name)), ABLATION_SEEDS)
+        seeds = seeds_of(request, task.name)[:ABLATION_SEEDS]
         for models in ABLATION_MODELS:
             for rollouts in ABLATION_ROLLOUTS:
                 size = {'models': models, 'rollouts': rollouts}
                 smaller = changed(text, {'planner': size})
                 cells += [
-                    Cell(ABLATION, task.name, LEARNER, seed, smaller, **size)
-                    for seed in range(seeds)
+                    Cell(ABLATION, task.name, LEARNER, seed, smaller, **size) for seed in seeds
                 ]
     if CALIBRATION in request.studies:
         runs = QUICK_RUNS if request.quick else CALIBRATION_RUNS
@@ -187,33 +178,12 @@ def _studies(request: Request, task: Task, text: str) -> list[Cell]:
 
 def _risk(request: Request, task: Task, text: str) -> list[Cell]:
     """Return the cells of EMPPI with each risk measure, whose name replaces the controller's."""
-    seeds = range(min(len(seeds_of(request, task.name)), RISK_SEEDS))
+    seeds = seeds_of(request, task.name)[:RISK_SEEDS]
     texts = {name: changed(text, {'planner': {'risk': name, **RISK_SIZE}}) for name in MEASURES}
     return [
         Cell(RISK, task.name, name, seed, weighed, **RISK_SIZE)
         for seed in seeds
         for name, weighed in texts.items()
-    ]
-
-
-def _bounds(request: Request, task: Task, text: str) -> list[Cell]:
-    """
-    Return the cells of the oracle over a grid of true values, from bound to bound.
-
-    Each parameter takes BOUNDS_POINTS values with equal ratios, in all combinations. The true
-    values, in the form of `--truth`, replace the controller's name.
-    """
-    if ORACLE not in request.controllers:
-        return []
-    seeds = range(min(len(seeds_of(request, task.name)), BOUNDS_SEEDS))
-    axes = [
-        [f'{one.name}={v:.3g}' for v in np.geomspace(one.lower, one.upper, BOUNDS_POINTS)]
-        for one in task.parameters
-    ]
-    return [
-        Cell(BOUNDS, task.name, ' '.join(point), seed, text)
-        for seed in seeds
-        for point in itertools.product(*axes)
     ]
 
 

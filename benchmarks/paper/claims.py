@@ -104,21 +104,6 @@ def judge_calibration(summary: Summary) -> list[Verdict]:
     ]
 
 
-def judge_bounds(summary: Summary) -> list[Verdict]:
-    """Return whether the oracle succeeds whatever the true values are, within their bounds."""
-    verdicts = []
-    for task, points in summary.bounds.items():
-        worst = min(points, key=lambda name: points[name].rate)
-        count, total = (sum(getattr(p, n) for p in points.values()) for n in ('count', 'total'))
-        numbers = (
-            f'{count}/{total}, at least {points[worst].count}/{points[worst].total} at each of '
-            f'{len(points)} points (fewest at {worst})'
-        )
-        holds = all(point.rate >= FIRST_RUN for point in points.values())
-        verdicts.append(Verdict(task, 'the oracle succeeds within the bounds', holds, numbers))
-    return verdicts
-
-
 def _percent(share: float) -> str:
     """Return a share in percent, small ones with two significant digits."""
     return f'{100.0 * share:.0f}' if 100.0 * share >= 10 else f'{100.0 * share:.2g}'

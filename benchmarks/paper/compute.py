@@ -8,11 +8,9 @@ import numpy.typing as npt
 
 from benchmarks.paper import errors
 from benchmarks.paper.cells import (
-    BOUNDS,
     CALIBRATION,
     LEARNER,
     LEARNING,
-    ORACLE,
     RISK,
     Cell,
     changed,
@@ -29,7 +27,6 @@ from emppi_ros.model import uncertain_joints
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.priors.particles import Belief
 from emppi_ros.sim.simulated_robot import SimulatedRobot
-from emppi_ros.sim.true_parameters import parse_truth
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.tasks.task import Task, parse_task
@@ -62,9 +59,8 @@ def compute(cell: Cell, threads: int | None = None) -> Row:
 
 def _run_closed_loop(task: Task, cell: Cell) -> tuple[Trace, Belief]:
     """Return the trace of a controlled run, and the prior."""
-    controller = {RISK: LEARNER, BOUNDS: ORACLE}.get(cell.study, cell.controller)
-    given = cell.controller.split() if cell.study == BOUNDS else ()
-    loop = ClosedLoop(task, cell.seed, controller, parse_truth(given, f'{cell}'))
+    controller = LEARNER if cell.study == RISK else cell.controller
+    loop = ClosedLoop(task, cell.seed, controller)
     prior = loop.filter.belief
     return loop.run(stop_at_success=cell.study != LEARNING), prior
 

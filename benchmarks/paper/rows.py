@@ -1,18 +1,7 @@
-"""The results of cells: one frozen row each, and tables of them."""
+"""The results of cells: one frozen row each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-
-from emppi_ros.calibration import row_store
-
-TABLE, ESTIMATES = 'table.csv', 'estimates.csv'
-_CELL = ('study', 'task', 'controller', 'seed', 'models', 'rollouts')
-_RESULT = (
-    'success', 'time_s', 'limit_s', 'steps', 'squared_error', 'diverged', 'degenerate',
-    'plan_ms', 'plan_p99_ms', 'period_ms', 'right_kind', 'compute_s', 'made_by', 'digest',
-)  # fmt: skip
-_ESTIMATE = ('true', 'mean', 'sd', 'low', 'high', 'inside', 'unit')
 
 
 @dataclass(frozen=True)
@@ -42,7 +31,7 @@ class EstimateSeries:
     """The estimates at a few times from the start to the last update."""
 
     times: tuple[float, ...]  # s
-    squared_error: tuple[float, ...]  # see bench/paper/errors.py
+    squared_error: tuple[float, ...]  # see `errors`
     means: Mapping[str, tuple[float, ...]]  # of each parameter
 
 
@@ -92,25 +81,3 @@ class Row:
     def goals_s(self) -> list[float]:
         """Times at which targets were reached [s]."""
         return [attempt.ended_s for attempt in self.attempts if attempt.reached]
-
-
-def write_tables(folder: Path, rows: Sequence[Row]) -> list[Path]:
-    """Write one table of runs, and one of runs and parameters; return both paths."""
-    by_parameter = (
-        [*_values(row, _CELL), name, *_values(estimate, _ESTIMATE)]
-        for row in rows
-        for name, estimate in row.parameters.items()
-    )
-    return row_store.write_tables(
-        folder,
-        {
-            TABLE: ((*_CELL, *_RESULT), (_values(row, (*_CELL, *_RESULT)) for row in rows)),
-            ESTIMATES: ((*_CELL, 'parameter', *_ESTIMATE), by_parameter),
-        },
-    )
-
-
-def _values(item: Row | ParameterEstimate, names: Sequence[str]) -> list[object]:
-    values = {name: getattr(item, name) for name in names}
-    own = {'models', 'rollouts'} & values.keys()  # 0: the task's own
-    return [value or '' if name in own else value for name, value in values.items()]

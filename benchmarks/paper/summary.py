@@ -71,7 +71,6 @@ class Summary(NamedTuple):
     learning: Mapping[str, ErrorConvergence]  # task
     published: Mapping[str, Mapping[str, Share]]  # task -> controller, by the paper's settings
     published_fall: Mapping[str, ErrorReduction]  # task
-    bounds: Mapping[str, Mapping[str, Share]]  # task -> true values: the oracle
 
 
 def group(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
@@ -139,7 +138,6 @@ def summarize(rows: Sequence[Row]) -> Summary:
         },
         published=_each(by_task(rows, cells.PUBLISHED), success),
         published_fall=_falls(by_task(rows, cells.PUBLISHED)),
-        bounds=_each(by_task(rows, cells.BOUNDS), success),
     )
 
 
@@ -238,7 +236,7 @@ def plan_ms(rows: Sequence[Row]) -> float:
 
 def as_json(summary: Summary) -> dict[str, Any]:
     """Return a summary as plain mappings, for JSON."""
-    same = ('success', 'attempts', 'time_s', 'regret_s', 'plan_ms', 'published', 'bounds')
+    same = ('success', 'attempts', 'time_s', 'regret_s', 'plan_ms', 'published')
     return {
         **{name: plain(getattr(summary, name)) for name in same},
         'squared_error': plain(summary.fall),

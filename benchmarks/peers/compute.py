@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from benchmarks.paper.compute import estimates
 from benchmarks.peers import judo
-from benchmarks.peers.cells import PeerCell
 from benchmarks.peers.planners import (
     PEERS,
     ComparedPlanner,
@@ -25,7 +24,7 @@ from benchmarks.peers.planners import (
     PlannerSettings,
     SteppingPlanner,
 )
-from benchmarks.peers.rows import PeerRow
+from benchmarks.peers.runs import PeerCell, PeerRow
 from benchmarks.peers.tasks import PEER_TASKS, WORLDS
 from emppi_ros.calibration import hardware
 from emppi_ros.calibration.planner_overhead import stepping_s
@@ -95,7 +94,7 @@ def compute(cell: PeerCell) -> PeerRow:
     limit = task.file.duration_s
     belief = planner.belief if isinstance(planner, EnsemblePlanner) else None
     return PeerRow(
-        *cell.key,
+        **cell.identity,
         digest=cell.digest,
         reward=float(np.mean(rewards)),
         final_reward=float(np.mean(parts[-FINAL_PARTS:])),

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.peers.planners import LEARNER, PEERS
-from benchmarks.peers.rows import PeerRow
+from benchmarks.peers.runs import PeerRow
 from benchmarks.peers.tasks import PEER_TASKS, WORLDS
+from benchmarks.study import grouped
 from emppi_ros.calibration import statistics
 from emppi_ros.calibration.statistics import Mean, Median, Share
 
@@ -34,15 +35,13 @@ class PeerSummary(NamedTuple):
 
 def summarize(rows: Sequence[PeerRow]) -> list[PeerSummary]:
     """Summarize rows by task, world and planner, in the order of the registries."""
-    groups: dict[tuple[str, str, str], list[PeerRow]] = {}
-    for row in rows:
-        groups.setdefault((row.task, row.world, row.planner), []).append(row)
+    groups = grouped(rows, 'task', 'world', 'planner')
     order = [list(names) for names in (PEER_TASKS, WORLDS, PEERS)]
     keys = sorted(groups, key=lambda key: [o.index(k) for o, k in zip(order, key, strict=True)])
-    return [_group(key, groups[key], groups.get((*key[:2], LEARNER), ())) for key in keys]
+    return [_summary(key, groups[key], groups.get((*key[:2], LEARNER), ())) for key in keys]
 
 
-def _group(
+def _summary(
     key: tuple[str, str, str], rows: Sequence[PeerRow], learners: Sequence[PeerRow]
 ) -> PeerSummary:
     return PeerSummary(
@@ -79,18 +78,16 @@ def _difference(learners: Sequence[PeerRow], rows: Sequence[PeerRow], name: str)
 
 def lines(groups: Sequence[PeerSummary]) -> Iterable[str]:
     """Yield the most important numbers, one line per group, below the task and the world."""
-    at = ('', '')
-    for group in groups:
-        if (group.task, group.world) != at:
-            at = group.task, group.world
-            yield f'\n{group.task}, {group.world}'
-        yield (
-            f'{group.planner:15} reward {group.reward}  success {group.success}  '
-            f'{group.plan_ms.median:.2f} ms, {group.ratio.median:.2f} x stepping'
-        )
+    for (task, world), planners in grouped(groups, 'task', 'world').items():
+        yield f'\n{task}, {world}'
+        for one in planners:
+            yield (
+                f'{one.planner:15} reward {one.reward}  success {one.success}  '
+                f'{one.plan_ms.median:.2f} ms, {one.ratio.median:.2f} x stepping'
+            )
 
 
-def as_json(group: PeerSummary) -> dict[str, Any]:
-    """Return a group as plain mappings, for JSON."""
-    numbers: dict[str, Any] = statistics.plain(group, derived=())
-    return {**numbers, 'rewards': [part.mean for part in group.rewards]}
+def as_json(summary: PeerSummary) -> dict[str, Any]:
+    """Return a summary as plain mappings, for JSON."""
+    numbers: dict[str, Any] = statistics.plain(summary, derived=())
+    return {**numbers, 'rewards': [part.mean for part in summary.rewards]}

@@ -5,8 +5,7 @@ import time
 from benchmarks.belief import compute as belief_runs
 from benchmarks.paper.cells import LEARNER, changed
 from benchmarks.paper.compute import estimates
-from benchmarks.robustness.cells import RobustnessCell
-from benchmarks.robustness.rows import RobustnessRow
+from benchmarks.robustness.runs import RobustnessCell, RobustnessRow
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.calibration import hardware
 from emppi_ros.core.errors import EmppiError
@@ -37,11 +36,7 @@ def _row(
     trace, limit = loop.trace, loop.task.file.duration_s
     learned = cell.controller == LEARNER
     return RobustnessRow(
-        task=cell.task,
-        sweep=cell.sweep,
-        values=cell.values,
-        controller=cell.controller,
-        seed=cell.seed,
+        **cell.identity,
         digest=cell.digest,
         success=trace.success,
         time_s=limit if trace.success_time is None else trace.success_time,

@@ -18,8 +18,7 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.robustness.cells import RobustnessCell
-from benchmarks.robustness.rows import RobustnessRow
+from benchmarks.robustness.runs import RobustnessCell, RobustnessRow
 from benchmarks.robustness.sweeps import SWEEPS
 from emppi_ros.calibration import hardware
 from emppi_ros.core.errors import EmppiError
@@ -68,11 +67,7 @@ def _run(cell: RobustnessCell, run_graph: RunGraph) -> RobustnessRow:
         forbid_real_time_priority()
     limit = parse_task(cell.text, cell.task).file.duration_s
     row = RobustnessRow(
-        task=cell.task,
-        sweep=cell.sweep,
-        values=cell.values,
-        controller=cell.controller,
-        seed=cell.seed,
+        **cell.identity,
         digest=cell.digest,
         success=False,
         time_s=limit,

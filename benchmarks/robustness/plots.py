@@ -1,6 +1,6 @@
 """Plots of the benchmark: a curve of each sweep along one axis, a map of each along two."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.robustness.summary import PointSummary
 from benchmarks.robustness.sweeps import SWEEPS, SweepAxis
+from benchmarks.study import grouped
 from emppi_ros.calibration.statistics import Share
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import INK, SERIES
@@ -45,8 +46,7 @@ def write_all(
 ) -> list[SweepPlot]:
     """Write the plot of each sweep of each task as a PNG file."""
     pictures = []
-    for task, sweep in dict.fromkeys((group.task, group.sweep) for group in groups):
-        of_sweep = [group for group in groups if (group.task, group.sweep) == (task, sweep)]
+    for (task, sweep), of_sweep in grouped(groups, 'task', 'sweep').items():
         axes = SWEEPS[sweep].axes(tasks[task])
         with styled():
             if SWEEPS[sweep].real_time:
@@ -74,10 +74,8 @@ def curves(groups: Sequence[PointSummary], along: SweepAxis) -> Figure:
     """Return the shares of each outcome along the axis, with intervals."""
     figure = Figure(figsize=(WIDTH, HEIGHT), layout='constrained')
     axes = figure.subplots(1, len(OUTCOMES), sharey=True)
-    controllers = list(dict.fromkeys(group.controller for group in groups))
     for axis, (title, pick) in zip(axes, OUTCOMES, strict=True):
-        for i, name in enumerate(controllers):
-            of_name = [group for group in groups if group.controller == name]
+        for i, (name, of_name) in enumerate(grouped(groups, 'controller').items()):
             points = [(g.values[0], s) for g in of_name if (s := pick(g)) is not None]
             if points:
                 _curve(axis, points, SERIES[i], name)
@@ -125,7 +123,7 @@ def maps(groups: Sequence[PointSummary], along: Sequence[SweepAxis], task: Task)
     """Return maps of the outcomes of each controller over two axes."""
     chosen = [
         (f'{name}: {title}', [(g.values, s) for g in of_name if (s := pick(g)) is not None])
-        for name, of_name in _by_controller(groups)
+        for name, of_name in grouped(groups, 'controller').items()
         for title, pick in OUTCOMES
     ]
     chosen = [(title, cells) for title, cells in chosen if cells]
@@ -138,11 +136,6 @@ def maps(groups: Sequence[PointSummary], along: Sequence[SweepAxis], task: Task)
         axis.add_patch(_prior_frame(task))
         axis.set_title(title)
     return figure
-
-
-def _by_controller(groups: Sequence[PointSummary]) -> Iterable[tuple[str, list[PointSummary]]]:
-    for name in dict.fromkeys(group.controller for group in groups):
-        yield name, [group for group in groups if group.controller == name]
 
 
 def _map(

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from benchmarks.robustness.rows import RobustnessRow
+from benchmarks.robustness.runs import RobustnessRow
 from benchmarks.robustness.sweeps import SWEEPS
+from benchmarks.study import grouped
 from emppi_ros.calibration import statistics
 from emppi_ros.calibration.statistics import Median, Share
 
@@ -29,23 +30,21 @@ class PointSummary(NamedTuple):
 
 def summarize(rows: Sequence[RobustnessRow]) -> list[PointSummary]:
     """Summarize rows by point and controller, in the order of sweeps and of values."""
-    groups: dict[tuple[str, str, tuple[float, ...], str], list[RobustnessRow]] = {}
-    for row in rows:
-        groups.setdefault((row.task, row.sweep, row.values, row.controller), []).append(row)
+    groups = grouped(rows, 'task', 'sweep', 'values', 'controller')
     tasks, sweeps = list(dict.fromkeys(row.task for row in rows)), list(SWEEPS)
     ordered = sorted(
         groups.items(),
         key=lambda item: (tasks.index(item[0][0]), sweeps.index(item[0][1]), item[0][2]),
     )
-    return [_group(*key, of_key) for key, of_key in ordered]
+    return [_summary(of_key, *key) for key, of_key in ordered]
 
 
-def _group(
+def _summary(
+    rows: Sequence[RobustnessRow],
     task: str,
     sweep: str,
     values: tuple[float, ...],
     controller: str,
-    rows: Sequence[RobustnessRow],
 ) -> PointSummary:
     judged = [row for row in rows if row.inside is not None]
     intervals = [
@@ -74,21 +73,14 @@ def _group(
 
 def lines(groups: Sequence[PointSummary]) -> Iterable[str]:
     """Yield the most important numbers, one line per group, below the name of the sweep."""
-    at = ('', '')
-    for group in groups:
-        if (group.task, group.sweep) != at:
-            at = group.task, group.sweep
-            yield f'\n{group.task}, {group.sweep}'
-        values = ' '.join(f'{value:<8g}' for value in group.values)
-        parts = [f'{values} {group.controller:10} success {group.success}']
-        if group.inside is not None:
-            parts.append(f'inside 90 %: {group.inside}')
-            parts.append(f'inside or misfit: {group.warned}')
-        if group.late is not None:
-            parts.append(f'late plans: {group.late} %, held: {group.held}')
-        yield '  '.join(parts)
-
-
-def as_json(group: PointSummary) -> dict[str, Any]:
-    """Return a group as plain mappings, for JSON."""
-    return statistics.plain(group, derived=())
+    for (task, sweep), points in grouped(groups, 'task', 'sweep').items():
+        yield f'\n{task}, {sweep}'
+        for one in points:
+            values = ' '.join(f'{value:<8g}' for value in one.values)
+            parts = [f'{values} {one.controller:10} success {one.success}']
+            if one.inside is not None:
+                parts.append(f'inside 90 %: {one.inside}')
+                parts.append(f'inside or misfit: {one.warned}')
+            if one.late is not None:
+                parts.append(f'late plans: {one.late} %, held: {one.held}')
+            yield '  '.join(parts)

@@ -1,6 +1,6 @@
 """The runs of the benchmark: a film by mechanism and seed, and its parameters by a method."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 import functools
 import hashlib
@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.identify import csvgd_baselines
-from benchmarks.identify.study import load_library
-from benchmarks.options import check_names
+from benchmarks.identify.csvgd_baselines import load_library
+from benchmarks.study import Run
 from benchmarks.video import control, films, forecast, pipeline
 from benchmarks.video.films import Film
 from benchmarks.video.forecast import ForecastProblem, ImageErrors
@@ -71,7 +71,16 @@ class ParameterResult:
 
 
 @dataclass(frozen=True)
-class VideoRow:
+class VideoRun(Run):
+    """A method on the film of a mechanism with a seed."""
+
+    mechanism: str
+    method: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class VideoRow(VideoRun):
     """
     The result of a film and a method.
 
@@ -96,9 +105,6 @@ class VideoRow:
 
     """
 
-    mechanism: str
-    method: str
-    seed: int
     digest: str
     refused: str = ''
     axis_deg: float | None = None
@@ -112,29 +118,16 @@ class VideoRow:
     made_by: str = ''
 
     @property
-    def key(self) -> tuple[object, ...]:
-        """The cell that this is the result of."""
-        return self.mechanism, self.method, self.seed
-
-    @property
     def error(self) -> float:
         """Normalized mean absolute error: the mean of relative errors of all parameters."""
         return float(np.mean([one.error for one in self.parameters.values()]))
 
 
 @dataclass(frozen=True)
-class VideoCell:
-    """A method on the film of a mechanism with a seed."""
+class VideoCell(VideoRun):
+    """A run to compute."""
 
-    mechanism: str
-    method: str
-    seed: int
     quick: bool = False
-
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """Identifies the cell."""
-        return self.mechanism, self.method, self.seed
 
     @property
     def is_whole(self) -> bool:
@@ -148,25 +141,6 @@ class VideoCell:
         return hashlib.sha256(file.read_bytes() + bytes(self.quick)).hexdigest()
 
 
-def make_cells(
-    mechanisms: Sequence[str], chosen: Sequence[str], seeds: Sequence[int] | None, quick: bool
-) -> list[VideoCell]:
-    """
-    Return the cells; ConfigError if a mechanism or method is unknown.
-
-    Without `seeds` they are SEEDS; those that are not WHOLE are only for methods of OPTIONS.
-    """
-    check_names('--mechanisms', 'mechanism', mechanisms, MECHANISMS)
-    check_names('--methods', 'method', chosen, METHODS)
-    return [
-        VideoCell(mechanism, name, seed, quick)
-        for seed in (SEEDS if seeds is None else seeds)[: 1 if quick else None]
-        for mechanism in mechanisms
-        for name in chosen
-        if seeds is not None or name in OPTIONS or seed in WHOLE
-    ]
-
-
 def compute(cell: VideoCell) -> VideoRow:
     """
     Make the film, track it, infer the mechanism, and estimate its parameters.
@@ -178,8 +152,8 @@ def compute(cell: VideoCell) -> VideoRow:
     began = time.perf_counter()
     seen = _seen(cell.mechanism, cell.seed)
     row = VideoRow(
-        *cell.key,
-        cell.digest,
+        **cell.identity,
+        digest=cell.digest,
         track_p95_mm=1e3 * float(np.max(np.quantile(seen.followed.errors, 0.95, axis=0))),
         made_by=hardware.label(),
     )

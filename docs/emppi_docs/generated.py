@@ -1,16 +1,22 @@
 """
-The directive `generated`: a part of the reference, made from the code while the site is built.
+Parts of the reference that are made from the code, and committed in its pages.
 
-    ```{generated} keys emppi_ros.tasks.schema:TaskFile
-    ```
+    <!-- generated: keys emppi_ros.tasks.schema:TaskFile -->
+    ...
+    <!-- end of generated -->
+
+`make reference` writes what lies between the comments; a test fails if it is outdated.
 """
 
 import importlib
+from pathlib import Path
+import re
+import sys
 
-from docutils import nodes
-from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
-
+PART = re.compile(
+    r'(?P<begin><!-- generated: (?P<words>[^\n]+) -->\n).*?(?P<end><!-- end of generated -->)',
+    re.DOTALL,
+)
 MAKERS = {  # word -> function from an argument to Markdown
     'keys': 'emppi_docs.keys:of_class',
     'residuals': 'emppi_docs.keys:residuals',
@@ -51,19 +57,20 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return '\n'.join(f'| {" | ".join(row)} |' for row in cells) + '\n'
 
 
-class Generated(SphinxDirective):
-    """Puts Markdown that a function makes into a page."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-
-    def run(self) -> list[nodes.Node]:
-        """Return what the Markdown says; of what the code is now, not when the page was read."""
-        self.env.note_reread()
-        return self.parse_text_to_nodes(make(self.arguments[0]), allow_section_headings=True)
+def update(text: str) -> str:
+    """Return a page whose generated parts are those of the code."""
+    return PART.sub(
+        lambda part: f'{part["begin"]}\n{make(part["words"]).strip()}\n\n{part["end"]}', text
+    )
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive."""
-    app.add_directive('generated', Generated)
-    return {'parallel_read_safe': True, 'parallel_write_safe': True}
+def main(folder: Path) -> None:
+    """Update the generated parts of all pages in a folder."""
+    for page in folder.rglob('*.md'):
+        text = page.read_text(encoding='utf-8')
+        if PART.search(text):
+            page.write_text(update(text), encoding='utf-8')
+
+
+if __name__ == '__main__':
+    main(Path(sys.argv[1]))

@@ -1,6 +1,5 @@
-"""Parts that the reports of benchmarks share: their origin, tables, lists and pictures."""
+"""Parts that reports share: their origin, tables, lists and pictures."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 import datetime
 from pathlib import Path
@@ -34,24 +33,6 @@ class Computed(Protocol):
         ...
 
 
-class ComputedRow(Computed, Protocol):
-    """A row, as far as its origin."""
-
-    @property
-    def made_by(self) -> str:
-        """Version and processor."""
-        ...
-
-
-def header(
-    title: str, rows: Sequence[ComputedRow], wanted: int, provenance: Provenance
-) -> Iterable[str]:
-    """Yield the title of a report, and the origin and the makers of its rows."""
-    yield f'# {title}'
-    yield from origin(rows, wanted, provenance)
-    yield from makers(rows)
-
-
 def origin(rows: Sequence[Computed], wanted: int, provenance: Provenance) -> Iterable[str]:
     """Yield the paragraphs on command, machine, date and computing time of some rows."""
     if provenance.quick:
@@ -59,23 +40,8 @@ def origin(rows: Sequence[Computed], wanted: int, provenance: Provenance) -> Ite
     yield f'```\n{provenance.command}\n```'
     yield table(['', ''], [[name, value] for name, value in provenance.machine.items()])
     seconds = sum(row.compute_s for row in rows)
-    count = f'{len(rows)} of {wanted}' if len(rows) < wanted else str(wanted)
+    count = f'{len(rows)} of {wanted}' if len(rows) < wanted else str(len(rows))
     yield f'{provenance.date}. {count} runs, {seconds / 60.0:.1f} minutes of computing.'
-
-
-def makers(rows: Sequence[ComputedRow]) -> Iterable[str]:
-    """Yield a list of the versions and machines that computed the rows, if there are several."""
-    counts = Counter(row.made_by for row in rows)
-    if len(counts) > 1:
-        yield 'Rows come from several versions or machines:'
-        yield bullets(f'{count} by {maker}' for maker, count in counts.items())
-
-
-def left_out(skipped: Sequence[str]) -> Iterable[str]:
-    """Yield a list of what a report leaves out, if anything."""
-    if skipped:
-        yield 'Left out:'
-        yield bullets(skipped)
 
 
 def bullets(lines: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""`emppi bench`: the planner's overhead, and the studies of a checkout (`benchmarks/cli`)."""
+"""`emppi bench`: the planner's overhead, and the studies of a checkout (`benchmarks/studies`)."""
 
 import importlib
 import sys
@@ -8,7 +8,7 @@ from emppi_ros.cli import bench_planner
 from emppi_ros.core import paths
 
 CHECKOUT = paths.PACKAGE.parent
-# a new study is one module of benchmarks/cli and one name here
+# a new study is one module of benchmarks/studies and one name here
 STUDIES = (
     'paper',
     'belief',
@@ -18,7 +18,8 @@ STUDIES = (
     'video',
     'peers',
     'track',
-    'identify',
+    'prior',
+    'payload',
     'watched',
 )
 _ELSEWHERE = (
@@ -43,4 +44,4 @@ def add_commands(commands: Any) -> None:
         if str(CHECKOUT) not in sys.path:
             sys.path.append(str(CHECKOUT))
         for name in STUDIES:
-            importlib.import_module(f'benchmarks.cli.{name}').add_command(studies)
+            importlib.import_module(f'benchmarks.studies.{name}').add_command(studies)

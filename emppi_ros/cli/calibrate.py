@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+import sys
 from typing import Any
 
 from emppi_ros.calibration import (
@@ -17,7 +18,7 @@ from emppi_ros.calibration import (
 from emppi_ros.calibration.recommendation import Recommendation
 from emppi_ros.calibration.runs import CalibrationRun, RunResult, compute
 from emppi_ros.calibration.settings import BeliefSetting
-from emppi_ros.cli import output, resumable
+from emppi_ros.cli import output
 from emppi_ros.core import paths, yaml_edit
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.parallel import workers
@@ -111,7 +112,7 @@ def calibrate(options: argparse.Namespace) -> None:
         chosen,
         report.provenance(options.words, hardware.describe()),
     ):
-        resumable.report(f'wrote {path}')
+        print(f'wrote {path}', file=sys.stderr)
     written = write_settings(options.task, chosen.setting, folder) if options.write else None
     _show(task, finished, compared, chosen, written, options)
 

@@ -126,6 +126,7 @@ def _run_one(options: argparse.Namespace, task: Task) -> None:
             print(f'no video: {error}', file=sys.stderr)
     output.show(summary if options.json else explanations.readable(summary), options.json)
     output.warn(explanations.warnings(summary))
+    output.warn(run_table.warnings(summary))
 
 
 def _run_several(options: argparse.Namespace, task: Task) -> None:

@@ -20,8 +20,8 @@ def describe_end(summary: Mapping[str, Any]) -> str:
     faults = [text for _, text in summary.get('faults', [])]
     fault = summary.get('bridge_fault') or (faults[-1] if faults else '')
     text = f'fault: {fault}' if fault else 'time limit'
-    if is_overloaded(summary):
-        share = summary['deadline_misses']
+    share = summary.get('deadline_misses', 0.0)
+    if share > _MOST and (not fault or is_overloaded(summary)):
         text += f'; this machine plans too slowly: {share:.0%} of the plans missed their deadline'
     diverged = summary.get('diverged', 0)
     return f'{text}; {diverged} rollouts diverged' if diverged else text
@@ -30,6 +30,17 @@ def describe_end(summary: Mapping[str, Any]) -> str:
 def is_overloaded(summary: Mapping[str, Any]) -> bool:
     """Return whether late plans ended a run over ROS, and most of its plans were late."""
     return summary.get('bridge_fault_code') in OVERLOAD and summary['deadline_misses'] > _MOST
+
+
+def warnings(summary: Mapping[str, Any]) -> list[str]:
+    """Return whether a real arm would have stopped where the simulated one went on."""
+    share = summary['deadline_misses']
+    if share <= _MOST or is_overloaded(summary):
+        return []
+    return [
+        f'this machine plans too slowly for a real arm: {share:.0%} of the plans missed their '
+        'deadline'
+    ]
 
 
 def compute_row(seed: int, run: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:

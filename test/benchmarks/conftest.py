@@ -52,7 +52,7 @@ def small_cells(small: Path) -> Callable[..., list[Cell]]:
     """Return a function that makes the cells of the small task."""
 
     def make(seeds: int = 3, controllers: tuple[str, ...] = ('emppi',)) -> list[Cell]:
-        request = cells.Request((str(small),), controllers, (cells.SUCCESS,), seeds)
+        request = cells.Request((str(small),), controllers, (cells.SUCCESS,), range(seeds))
         return cells.make_cells(request)
 
     return make

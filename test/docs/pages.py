@@ -13,6 +13,8 @@ from pathlib import Path
 import re
 from typing import NamedTuple
 
+from emppi_docs.generated import PART
+
 ROOT = Path(__file__).resolve().parents[2]
 # by `make paper`, `make articulate`, `make belief`, `make peers`, `make real`, `make robustness`,
 # `make track` and `make faults`
@@ -60,8 +62,8 @@ class Block(NamedTuple):
 
 
 def blocks(path):
-    """Return the code blocks of a page, without directives."""
-    text = path.read_text()
+    """Return the code blocks of a page, without directives and generated parts."""
+    text = PART.sub(lambda part: re.sub(r'[^\n]', '', part[0]), path.read_text())  # keeps lines
     result = []
     for match in _FENCE.finditer(text):
         comment = _COMMENT.search(text[: match.start()])

@@ -1,4 +1,4 @@
-"""Dockerfile and workflow install the package as README.md does, and nothing is left out."""
+"""Dockerfile and workflow install the package as the quick start does, and nothing is left out."""
 
 from pathlib import Path
 import re
@@ -10,9 +10,10 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / 'README.md').read_text()
+QUICK_START = (ROOT / 'docs' / 'quickstart.md').read_text()
 STEPS = [  # of "On ROS 2", without comments, the clone and what starts the nodes
     re.sub(r'\s+#.*', '', line)
-    for line in README.split('### On ROS 2', 1)[1].split('```')[1].strip().splitlines()
+    for line in QUICK_START.split('## On ROS 2', 1)[1].split('```')[1].strip().splitlines()
     if re.match(r'(rosdep|pip|colcon) ', line)
 ]
 JOBS = yaml.safe_load((ROOT / '.github' / 'workflows' / 'ci.yml').read_text())['jobs']
@@ -20,7 +21,6 @@ PYTEST = (ROOT / 'pyproject.toml').read_text().split('[tool.pytest')[1].split('[
 PLACES = {
     'Dockerfile': (ROOT / 'Dockerfile').read_text(),
     'workflow': '\n'.join(step.get('run', '') for step in JOBS['ros']['steps']),
-    'quick start': (ROOT / 'docs' / 'quickstart.md').read_text(),
 }
 IN_APT = {  # names in setup.py whose rosdep key is another
     'imageio[ffmpeg]': 'python3-imageio', 'pillow': 'python3-pil', 'pyyaml': 'python3-yaml',
@@ -32,7 +32,7 @@ def name(requirement: str) -> str:
 
 
 @pytest.mark.parametrize('place', PLACES)
-def test_the_steps_are_those_of_the_readme_in_their_order(place: str) -> None:
+def test_the_steps_are_those_of_the_quick_start_in_their_order(place: str) -> None:
     assert len(STEPS) == 3
     found = [PLACES[place].find(step) for step in STEPS]
     assert -1 not in found, f'{STEPS[found.index(-1)]!r} is not in the {place}'

@@ -1,4 +1,4 @@
-"""The package emppi_msgs: complete, and found by colcon as README.md says."""
+"""The package emppi_msgs: complete, and found by colcon as the quick start says."""
 
 import os
 from pathlib import Path
@@ -34,9 +34,11 @@ def test_it_has_the_version_of_emppi_ros_which_does_not_depend_on_it() -> None:
     assert 'emppi_msgs' not in {e.text for e in ET.parse(ROOT / 'package.xml').getroot()}
 
 
-def test_colcon_finds_both_packages_by_the_command_of_the_readme(tmp_path: Path) -> None:
+def test_colcon_finds_both_packages_by_the_command_of_the_quick_start(tmp_path: Path) -> None:
     pytest.importorskip('colcon_ros', reason='colcon is not installed')
-    (command,) = re.findall(r'^colcon build (.+)$', (ROOT / 'README.md').read_text(), re.M)
+    (command,) = re.findall(
+        r'^colcon build (.+)$', (ROOT / 'docs' / 'quickstart.md').read_text(), re.M
+    )
     source = tmp_path / 'src' / 'emppi_ros'
     shutil.copytree(MSGS, source / 'emppi_msgs')
     for name in ('package.xml', 'setup.py', 'setup.cfg', 'colcon.pkg'):

@@ -63,8 +63,8 @@ class PlannerNode(ManagedNode):
 
     @property
     def urgent(self) -> bool:
-        """Whether to run at real-time priority: not if overloaded, that would block the host."""
-        return self.state == 'active' and not (self._switch.busy or self.stats.overloaded)
+        """Whether to run at real-time priority: not while another task is prepared."""
+        return self.state == 'active' and not self._switch.busy
 
     def setup(self) -> None:
         """Load the task and publish it."""
@@ -151,7 +151,7 @@ class PlannerNode(ManagedNode):
         self.task, self._period = task, 1.0 / task.planner.rate_hz
         self._tuned: deque[str] = deque(maxlen=1)  # JSON, for the next cycle
         self._last_belief: Belief | None = None  # that the session uses
-        self._error, self.stats = '', PlanningStats(self._period)
+        self._error, self.stats, self._ticks = '', PlanningStats(self._period), 0
         self._journal_publisher.set_journal(planner.journal)
         self.inputs = MeasurementInputs(self, task, planner)
         self._belief = BeliefSubscriber(self, task)
@@ -198,6 +198,9 @@ class PlannerNode(ManagedNode):
         self._stage_publisher.publish(String(data=self.session.stage.name))
 
     def _cycle(self, moment: float) -> None:
+        self._ticks += 1
+        if self._ticks % self.stats.stride:
+            return  # this machine is too slow to plan in each period
         self._journal_publisher.begin_cycle(moment)
         self._work(moment)
         self._journal_publisher.publish()  # after the plan, which must not wait

@@ -2,23 +2,28 @@
 
 from collections import deque
 import math
+import statistics
 
 from emppi_ros.nodes.common.diagnostics import Durations
 
-_OVERLOAD_SHARE, _OVERLOAD_PLANS = 0.8, 20
+_SHARE = 0.7  # of the time between plans that planning may take
+_JUDGED_PLANS = 20
+_MOST_PERIODS = 4
 
 
 class PlanningStats:
     """
     Counters of the planning cycles, and start times of the last hundred plans.
 
-    `overloaded` becomes true after 20 consecutive plans that took over 80 % of the period, and
-    stays true, so that the node does not alternate between real-time and normal priority.
+    `stride` is the number of periods from one plan to the next. On a machine that is too slow it
+    rises, so that planning, at real-time priority, takes at most 70 % of the time: the median of
+    20 plans decides. It falls again when plans take less time.
     """
 
     def __init__(self, period_s: float) -> None:
-        self._limit, self._consecutive = _OVERLOAD_SHARE * period_s, 0
-        self.overloaded = False
+        self._period = period_s
+        self._judged: deque[float] = deque(maxlen=_JUDGED_PLANS)
+        self.stride = 1
         self.cycles = self.misses = 0
         self.times = Durations()
         self.starts: deque[float] = deque(maxlen=100)
@@ -28,8 +33,13 @@ class PlanningStats:
         self.starts.append(start)
         self.times.add(duration)
         self.misses += late
-        self._consecutive = self._consecutive + 1 if duration > self._limit else 0
-        self.overloaded |= self._consecutive >= _OVERLOAD_PLANS
+        self._judged.append(duration)
+        if len(self._judged) == _JUDGED_PLANS:
+            periods = statistics.median(self._judged) / (_SHARE * self._period)
+            stride = min(max(1, math.ceil(periods)), _MOST_PERIODS)
+            if stride != self.stride:
+                self.stride = stride
+                self._judged.clear()
 
     def values(self) -> dict[str, object]:
         """Return all statistics by name, for diagnostics."""
@@ -38,7 +48,7 @@ class PlanningStats:
         return {
             'cycles': self.cycles,
             'deadline_misses': self.misses,
-            'overloaded': self.overloaded,
+            'stride': self.stride,
             'deadline_miss_fraction': self.misses / max(self.cycles, 1),
             'plan_ms_p50': self.times.quantile_ms(0.5),
             'plan_ms_p99': self.times.quantile_ms(0.99),

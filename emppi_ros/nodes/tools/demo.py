@@ -25,8 +25,11 @@ from emppi_ros.viz.depth_camera import depth_camera
 from emppi_ros.viz.report.recording import RunRecord
 
 _START_S = 60.0  # for the graph to start
+_ANSWER_S = 30.0  # of a node; on a busy machine it takes a while
 _POLL_S = 0.02
 _MAX_HOLDS = 10
+# the arm is simulated: on a slow machine it may follow older plans than a real arm
+_PATIENT = {'plan_timeout_s': 0.3, 'rest_within_s': 0.6, 'plan_lost_s': 0.6, 'late_plans': 1000}
 _JOINT = 'joint '  # before the name of an object, in diagnostics
 SEEN = 'seen_{task}.yaml'  # the prior from joints that were seen
 _OF_TRACKER = ('images', 'rate_hz', 'track_ms_p50', 'latency_ms_p50', 'latency_ms_p95')
@@ -72,7 +75,7 @@ def run_demo(
     specs = graph.describe(task, '', seed, backend, False, prior, tracking=tracking)
     if articulation:
         specs.append(graph.articulation(prior))
-    more: dict[str, dict[str, Any]] = {}  # parameters of nodes
+    more: dict[str, dict[str, Any]] = {'bridge': _PATIENT}  # parameters of nodes
     if truth:
         more['simulator'] = {'truth': list(truth)}
     if tracking == graph.DEPTH:
@@ -89,14 +92,14 @@ def run_demo(
     children = ProcessGroup(specs, environment, None if out is None else out / 'log')
     try:
         session = _DemoSession(children, client, RunMonitor(client.node, loaded), bag)
-        session.wait_for(session.ready, _START_S)
+        session.wait_for(session.ready, 'the graph did not start', _START_S)
         session.arm(True)
         session.record()
         session.follow(duration_s or loaded.file.duration_s, progress)
         code = session.monitor.fault
         fault = session.monitor.messages['bridge'] if code else ''
         session.arm(False)
-        session.wait_for(session.fresh_diagnostics(), 3.0)
+        session.wait_for(session.fresh_diagnostics(), 'no diagnostics of the planner')
         summary, record = session.monitor.summarize()
         # the robot is disarmed after success, and lets go
         record = record.until_success()
@@ -160,7 +163,7 @@ class _DemoSession:
     def arm(self, armed: bool) -> None:
         """Call `emppi/arm`."""
         future = self._arm.call_async(SetBool.Request(data=armed))
-        self.wait_for(future.done, 5.0)
+        self.wait_for(future.done, 'no answer from emppi/arm')
         answer = future.result()
         if answer is None or not answer.success:
             raise DemoError(f'emppi/arm: {"no answer" if answer is None else answer.message}')
@@ -196,10 +199,12 @@ class _DemoSession:
             return
         self.holds += 1
         self.arm(False)
-        self.wait_for(lambda: not self.monitor.fault, 5.0)
+        self.wait_for(lambda: not self.monitor.fault, 'the fault was not acknowledged')
         self.arm(True)
 
-    def wait_for(self, condition: Callable[[], bool], timeout_s: float) -> None:
+    def wait_for(
+        self, condition: Callable[[], bool], problem: str, timeout_s: float = _ANSWER_S
+    ) -> None:
         """Wait for a condition; on timeout raise DemoError with the nodes' diagnostics."""
         start = time.monotonic()
         while not condition():
@@ -207,8 +212,7 @@ class _DemoSession:
             if time.monotonic() - start > timeout_s:
                 status = '; '.join(f'{k}: {v}' for k, v in self.monitor.messages.items())
                 raise DemoError(
-                    f'the graph did not start within {timeout_s:g} s; diagnostics: '
-                    f'{status or "none"}'
+                    f'{problem} within {timeout_s:g} s; diagnostics: {status or "none"}'
                 )
 
     def _step(self) -> None:

@@ -4,11 +4,13 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
+import numpy.typing as npt
 from rclpy.node import Node
 from sensor_msgs.msg import JointState, PointCloud2
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.core.errors import EmppiError
+from emppi_ros.journal.measurements import Measurements
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN, MeasurementInputs
 from emppi_ros.nodes.common.polling import PolledSubscription
@@ -18,13 +20,33 @@ from emppi_ros.recordings.message_tables import statuses
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.report.recording import RunObserver, RunRecord
 
+Array = npt.NDArray[np.float64]
+
+
+class _RecordedMeasurements(Measurements):
+    """Measurements that an observer records one by one, however rarely they are polled."""
+
+    def __init__(self, task: Task, observer: RunObserver) -> None:
+        super().__init__(task)
+        self._observer = observer
+
+    def add_joints(self, stamp: float, position: Array, velocity: Array) -> None:
+        """Add a joint state, and record the state of that time."""
+        super().add_joints(stamp, position, velocity)
+        self._observer.record_state(self.estimator)
+
+    def add_pose(self, name: str, stamp: float, position: Array, quaternion: Array) -> None:
+        """Add a tracked pose, and record the state of that time."""
+        super().add_pose(name, stamp, position, quaternion)
+        self._observer.record_state(self.estimator)
+
 
 class RunMonitor:
     """Records a run from its topics, from the call of `start` on."""
 
     def __init__(self, node: Node, task: Task) -> None:
         self._task, self._observer = task, RunObserver(task)
-        self._inputs = MeasurementInputs(node, task)
+        self._inputs = MeasurementInputs(node, task, _RecordedMeasurements(task, self._observer))
         topics = (
             (PointCloud2, BELIEF, self._take_belief, qos.EVERY),
             (JointTrajectory, PLAN, self._take_plan, qos.DEFAULT),
@@ -71,7 +93,6 @@ class RunMonitor:
         self._inputs.poll()
         for subscription in self._subscriptions:
             subscription.poll()
-        self._observer.record_state(self._inputs.estimator)
 
     def summarize(self) -> tuple[dict[str, Any], RunRecord]:
         """Return the summary of the run and its record."""

@@ -1,5 +1,6 @@
 """The benchmark of articulation: its mechanisms, its judgement and its report."""
 
+from argparse import Namespace
 import gzip
 import json
 
@@ -8,8 +9,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from benchmarks.articulation import compute, mechanisms, recordings, truth
+from benchmarks.articulation import mechanisms, recordings, truth
 from benchmarks.articulation.mechanisms import MECHANISMS
+from benchmarks.studies.articulate import NOISE, ArticulationStudy
 from emppi_ros.articulation import topology, tracks
 from emppi_ros.articulation.tracks import Tracks
 from emppi_ros.cli import main
@@ -52,7 +54,7 @@ def test_noise_and_outliers_are_as_large_as_they_should_be():
     rng = np.random.default_rng(2)
     one = MECHANISMS['chain'](rng)
     exact = mechanisms.poses(one)
-    found = mechanisms.track(one, compute.NOISE, 0.1, rng)
+    found = mechanisms.track(one, NOISE, 0.1, rng)
     off = np.array([part.poses.position - exact[part.name][0] for part in found.parts])
     far = np.linalg.norm(off, axis=2) > 0.02  # ten standard deviations
     assert 0.05 < far.mean() < 0.16  # 450 draws of 10 %: 4 standard deviations
@@ -100,10 +102,11 @@ def test_recordings_are_labelled_by_their_range_of_rotation(tmp_path, degrees, k
 
 
 def test_a_folder_without_recordings_is_refused(tmp_path):
+    study = ArticulationStudy()
     with pytest.raises(BenchError, match='sturm_tracks'):
-        compute.make_cells([], [0], tmp_path)
+        study.cells(study.select([0], options=Namespace(data=tmp_path)))
     with pytest.raises(ConfigError, match="did you mean 'chain'"):
-        compute.make_cells(['chan'], [0], None)
+        study.select(mechanisms=['chan'])
 
 
 def test_the_command_resumes_and_reports(tmp_path, capsys):

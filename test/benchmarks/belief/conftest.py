@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.belief import cells, worlds
-from benchmarks.belief.cells import BeliefCell
+from benchmarks.belief import worlds
+from benchmarks.belief.runs import BeliefCell
 from benchmarks.belief.worlds import World
+from benchmarks.studies.belief import BeliefStudy
 
 MASS = 'mass'
 
@@ -38,6 +39,8 @@ def make_cells(
         data['planner']['noise_variance'] = [25.0]  # forces that show the mass
         data['belief'].update(particles=32, likelihood={'joint_velocity_sd': 0.002})
         path = write_task('slider', data)
-        return cells.make_cells(cells.BeliefRequest((str(path),), (world,), names, seeds))
+        study = BeliefStudy()
+        chosen = study.select(seeds, tasks=(str(path),), worlds=(world,), estimators=names)
+        return study.cells(chosen).cells
 
     return make

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.belief import cells, compute, estimators, worlds
-from benchmarks.belief.cells import BeliefCell, BeliefRequest
-from benchmarks.belief.rows import BeliefRow
-from emppi_ros.calibration.row_store import RowStore, complete
+from benchmarks.belief import compute, estimators, runs, worlds
+from benchmarks.belief.runs import BeliefCell, BeliefRow
+from benchmarks.row_store import RowStore, complete
+from benchmarks.studies.belief import BeliefStudy
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError
 
@@ -19,17 +19,17 @@ def code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Put a file in place of the code of all beliefs; return its path."""
     path = tmp_path / 'filter.py'
     path.write_text('x = 1\n')
-    monkeypatch.setattr(cells, '_CODE', ('filter.py',))
-    monkeypatch.setattr(cells.paths, 'PACKAGE', tmp_path)
-    cells.code_digest.cache_clear()
+    monkeypatch.setattr(runs, '_CODE', ('filter.py',))
+    monkeypatch.setattr(runs.paths, 'PACKAGE', tmp_path / 'emppi_ros')
+    runs.code_digest.cache_clear()
     yield path
-    cells.code_digest.cache_clear()
+    runs.code_digest.cache_clear()
 
 
 def digest(estimator: str) -> str:
     """Return the digest of an estimator's code as it is now."""
-    cells.code_digest.cache_clear()
-    return cells.code_digest(estimator)
+    runs.code_digest.cache_clear()
+    return runs.code_digest(estimator)
 
 
 def test_code_counts_but_neither_comments_nor_docstrings(code: Path) -> None:
@@ -46,8 +46,8 @@ def test_a_controller_without_a_belief_does_not_depend_on_its_code() -> None:
 
 
 def test_every_listed_file_exists() -> None:
-    for name in cells._CODE:
-        assert (cells.paths.PACKAGE / name).exists()
+    for name in runs._CODE:
+        assert (runs.paths.PACKAGE.parent / name).exists()
 
 
 def test_the_frozen_filter_differs_in_nothing_but_its_belief(
@@ -68,30 +68,32 @@ def test_cells_come_seed_by_seed(make_cells: Callable[..., list[BeliefCell]]) ->
 def test_estimators_that_observe_share_the_run_of_the_particle_filter(
     make_cells: Callable[..., list[BeliefCell]],
 ) -> None:
-    runs = {cell.estimator: cell.run for cell in make_cells(*estimators.ESTIMATORS)}
+    loops = {cell.estimator: cell.shared_run for cell in make_cells(*estimators.ESTIMATORS)}
     observing = {name for name, kind in estimators.ESTIMATORS.items() if not kind.in_loop}
-    assert {name for name in runs if runs[name] == runs[estimators.EMPPI]} == {
+    assert {name for name in loops if loops[name] == loops[estimators.EMPPI]} == {
         estimators.EMPPI, *observing,
     }  # fmt: skip
-    assert len(set(runs.values())) == len(runs) - len(observing)
+    assert len(set(loops.values())) == len(loops) - len(observing)
 
 
 def test_worlds_that_are_left_out_are_named_with_the_reason() -> None:
-    request = BeliefRequest(('cartpole_swingup',), (worlds.CONSTANT, worlds.DRAKE), seeds=(0,))
-    assert {cell.world for cell in cells.make_cells(request)} == {worlds.CONSTANT}
-    assert cells.skipped(request) == ['cartpole_swingup, drake: not defined for this task']
+    study = BeliefStudy()
+    both = worlds.CONSTANT, worlds.DRAKE
+    made, skipped = study.cells(study.select((0,), tasks=('cartpole_swingup',), worlds=both))
+    assert {cell.world for cell in made} == {worlds.CONSTANT}
+    assert skipped == ['cartpole_swingup, drake: not defined for this task']
 
 
 @pytest.mark.parametrize(
-    ('request_', 'words'),
+    ('names', 'words'),
     [
-        (BeliefRequest(estimators=('ukv',)), "unknown estimator 'ukv' (did you mean 'ukf'?)"),
-        (BeliefRequest(worlds=('jumps',)), "unknown world 'jumps' (did you mean 'jump'?)"),
+        ({'estimators': ('ukv',)}, "unknown estimator 'ukv' (did you mean 'ukf'?)"),
+        ({'worlds': ('jumps',)}, "unknown world 'jumps' (did you mean 'jump'?)"),
     ],
 )
-def test_unknown_names_are_errors(request_: BeliefRequest, words: str) -> None:
+def test_unknown_names_are_errors(names: dict[str, tuple[str, ...]], words: str) -> None:
     with pytest.raises(ConfigError) as error:
-        cells.make_cells(request_)
+        BeliefStudy().select(**names)
     assert words in str(error.value)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cli import belief as belief_command
+from benchmarks.studies import belief as belief_command
 from emppi_ros.cli import main
 
 SMALL = [

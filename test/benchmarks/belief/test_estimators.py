@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 from benchmarks.belief import compute, estimators, worlds
-from benchmarks.belief.cells import BeliefCell
 from benchmarks.belief.estimators import ESTIMATORS, EstimatorKind, GaussianEstimator
+from benchmarks.belief.runs import BeliefCell
 from emppi_ros.belief.particle_filter import FilterUpdate
 from emppi_ros.calibration.belief_scores import ParameterScores
 from emppi_ros.core import weights
@@ -60,7 +60,7 @@ def found(cells: list[BeliefCell]) -> dict[str, list[ParameterScores]]:
     """Return the scores of the mass by estimator; those that share a run are computed in one."""
     runs: dict[object, list[BeliefCell]] = {}
     for cell in cells:
-        runs.setdefault(cell.run, []).append(cell)
+        runs.setdefault(cell.shared_run, []).append(cell)
     scores: dict[str, list[ParameterScores]] = {}
     for row in (row for shared in runs.values() for row in compute.compute(shared)):
         scores.setdefault(row.estimator, []).append(row.scores[MASS])

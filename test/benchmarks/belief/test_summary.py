@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.belief import results, rows, summary, worlds
-from benchmarks.belief.rows import BeliefRow, ParameterSeries
+from benchmarks import runner
+from benchmarks.belief import summary, worlds
+from benchmarks.belief.runs import BeliefRow, ParameterSeries
+from benchmarks.studies.belief import BeliefStudy
+from benchmarks.study import Results
 from emppi_ros.calibration import statistics
 from emppi_ros.calibration.belief_scores import ParameterScores
 from emppi_ros.calibration.report import Provenance
@@ -64,20 +67,20 @@ def test_updates_without_a_counted_time_leave_no_scores() -> None:
 
 
 def test_the_report_has_every_number_and_every_plot(made: list[BeliefRow], tmp_path: Path) -> None:
-    groups = summary.summarize(made)
-    written = results.write(tmp_path, made, groups, ORIGIN, 20, ['slider, drake: not installed'])
-    tables = rows.write_tables(tmp_path, made)
-    text = (tmp_path / results.NAME).read_text()
+    study = BeliefStudy()
+    results = Results(made, tmp_path, study.select(), [None] * 20)
+    runner.write(study, results, ORIGIN, ['slider, drake: not installed'])
+    text = (tmp_path / runner.PAGE).read_text()
     for words in (
         'emppi bench belief', '8 of 20 runs, 8.0 minutes', 'slider, drake: not installed',
         '| jump | emppi | 7 | 50 % (50-50) | 86 % (83-89) | 2 (2 to 2) |', 'FilterPy',
         '| jump | change | mass | emppi | 2.5 (0.5 to inf) | 3/7 (',
     ):  # fmt: skip
         assert words in text
-    pictures = {path.name for path in written if path.suffix == '.png'}
+    pictures = {path.name for path in tmp_path.glob('*.png')}
     assert pictures == {'coverage_slider.png', 'recovery_slider.png', 'series_jump_slider.png'}
     assert all(f']({name})' in text for name in pictures)
-    header, *lines = tables[1].read_text().splitlines()
+    header, *lines = (tmp_path / 'scores.csv').read_text().splitlines()
     assert header.startswith('task,world,estimator,seed,parameter,inside_50') and len(lines) == 8
 
 

@@ -1,15 +1,14 @@
 """Cells, their seeds, and the text that describes each completely."""
 
-import numpy as np
 import pytest
 import yaml
 
 from benchmarks.paper import cells
 from benchmarks.paper.cells import Request, changed, make_cells, task_digest
 from benchmarks.paper.published import PAPER
+from benchmarks.studies.paper import PaperStudy
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.sim.true_parameters import draw_truth, parse_truth
 from emppi_ros.tasks.task import parse_task, task_text
 
 TASK = ('cartpole_swingup',)
@@ -17,7 +16,9 @@ PAIR = ('emppi', 'mppi-true')
 
 
 def test_every_cell_is_there_once_and_half_of_them_compare_too():
-    found = make_cells(Request(('cartpole_swingup', 'panda_push'), PAIR, (cells.SUCCESS,), 3))
+    found = make_cells(
+        Request(('cartpole_swingup', 'panda_push'), PAIR, (cells.SUCCESS,), range(3))
+    )
     assert len({cell.key for cell in found}) == len(found) == 2 * 2 * 3
     assert [cell.seed for cell in found] == [0] * 4 + [1] * 4 + [2] * 4
 
@@ -25,21 +26,22 @@ def test_every_cell_is_there_once_and_half_of_them_compare_too():
 def test_the_panda_has_twenty_seeds_and_others_ten():
     counts = {name: len(cells.seeds_of(Request(), name)) for name in cells.TASKS}
     assert all(n == (20 if name.startswith('panda') else 10) for name, n in counts.items())
-    assert set(cells.seeds_of(Request(seeds=7), 'panda_push')) == set(range(7))
+    assert set(cells.seeds_of(Request(seeds=range(7)), 'panda_push')) == set(range(7))
 
 
 @pytest.mark.parametrize(
-    ('request_', 'words'),
+    ('names', 'words'),
     [
-        (Request(('cartpol',), PAIR), ["'cartpol'", "did you mean 'cartpole_swingup'"]),
-        (Request(TASK, ('pid',)), ['--controllers', "'pid'", 'mppi-true']),
-        (Request(TASK, ('mppi-nominal',)), ['--controllers', 'emppi']),
-        (Request(TASK, PAIR, ('sucess',)), ['--studies', "did you mean 'success'"]),
+        ({'tasks': ('cartpol',)}, ["'cartpol'", "did you mean 'cartpole_swingup'"]),
+        ({'controllers': ('pid',)}, ['--controllers', "'pid'", 'mppi-true']),
+        ({'controllers': ('mppi-nominal',)}, ['--controllers', 'emppi']),
+        ({'studies': ('sucess',)}, ['--studies', "did you mean 'success'"]),
     ],
 )
-def test_unknown_names_are_errors_that_list_the_known_ones(request_, words):
+def test_unknown_names_are_errors_that_list_the_known_ones(names, words):
     with pytest.raises(ConfigError) as error:
-        make_cells(request_)
+        study = PaperStudy()
+        study.cells(study.select(**names))
     for word in words:
         assert word in str(error.value)
 
@@ -59,8 +61,8 @@ def test_changes_are_merged_and_nothing_else_changes():
 
 
 def test_the_digest_depends_on_the_settings_only():
-    full, again = (make_cells(Request(TASK, PAIR, (cells.SUCCESS,), 1)) for _ in range(2))
-    quick = make_cells(Request(TASK, PAIR, (cells.SUCCESS,), 1, quick=True))
+    full, again = (make_cells(Request(TASK, PAIR, (cells.SUCCESS,), range(1))) for _ in range(2))
+    quick = make_cells(Request(TASK, PAIR, (cells.SUCCESS,), range(1), quick=True))
     assert [c.key for c in full] == [c.key for c in quick]
     assert [c.digest for c in full] == [c.digest for c in again]
     assert {c.digest for c in full}.isdisjoint({c.digest for c in quick})
@@ -83,7 +85,7 @@ def test_a_value_and_the_order_of_parameters_change_the_digest():
 
 
 def test_the_studies_of_the_cart_pole_come_with_it_alone():
-    found = make_cells(Request(TASK, PAIR, seeds=2))
+    found = make_cells(Request(TASK, PAIR, seeds=range(2)))
     ablated = [c for c in found if c.study == cells.ABLATION]
     sizes = {(m, k) for m in cells.ABLATION_MODELS for k in cells.ABLATION_ROLLOUTS}
     assert {(c.models, c.rollouts) for c in ablated} == sizes and len(ablated) == 2 * len(sizes)
@@ -91,7 +93,7 @@ def test_the_studies_of_the_cart_pole_come_with_it_alone():
         planner = parse_task(cell.text).planner
         assert (planner.models, planner.rollouts) == (cell.models, cell.rollouts)
     assert sum(c.study == cells.CALIBRATION for c in found) == cells.CALIBRATION_RUNS >= 100
-    other = make_cells(Request(('panda_drawer',), PAIR, seeds=2))
+    other = make_cells(Request(('panda_drawer',), PAIR, seeds=range(2)))
     assert {c.study for c in other} == {cells.SUCCESS, cells.PUBLISHED}
 
 
@@ -100,7 +102,7 @@ def test_measures_of_risk_are_compared_at_the_same_size_and_seeds():
     found = make_cells(Request(cells.RISK_TASKS, PAIR, (cells.RISK,)))
     seeds = range(cells.RISK_SEEDS)
     assert [(c.task, c.controller, c.seed) for c in found] == [
-        (task, name, s) for s in seeds for task in cells.RISK_TASKS for name in cells.RISK_MEASURES
+        (task, name, s) for s in seeds for task in cells.RISK_TASKS for name in cells.MEASURES
     ]
     for cell in found:
         planner, own = parse_task(cell.text).planner, parse_task(task_text(cell.task)).planner
@@ -108,32 +110,13 @@ def test_measures_of_risk_are_compared_at_the_same_size_and_seeds():
         assert size == (cell.models, cell.rollouts) == tuple(cells.RISK_SIZE.values())
         assert planner.risk == cell.controller and planner.risk_level is None
         assert (planner.temperature, planner.horizon) == (own.temperature, own.horizon)
-    few = make_cells(Request(('panda_push',), PAIR, (cells.RISK,), seeds=2))
-    assert len(few) == 2 * len(cells.RISK_MEASURES)
-
-
-@pytest.mark.parametrize('task', cells.BOUNDS_TASKS)
-def test_the_oracle_meets_a_grid_of_true_values_from_bound_to_bound(task):
-    found = make_cells(Request((task,), PAIR, (cells.BOUNDS,)))
-    own = parse_task(task_text(task))
-    points = {cell.controller for cell in found}
-    assert len(points) == cells.BOUNDS_POINTS**2
-    assert len({cell.key for cell in found}) == len(found) == len(points) * cells.BOUNDS_SEEDS
-    truths = []
-    for cell in found:
-        assert parse_task(cell.text).file == own.file
-        given = parse_truth(cell.controller.split(), '--truth')  # a reader can repeat the run
-        truths.append(draw_truth(own, cell.seed, given).initial)
-    lower, upper = ([getattr(p, key) for p in own.parameters] for key in ('lower', 'upper'))
-    assert np.array_equal(np.min(truths, axis=0), lower)
-    assert np.array_equal(np.max(truths, axis=0), upper)
-    assert make_cells(Request((task,), ('emppi',), (cells.BOUNDS,))) == []
-    assert len(make_cells(Request((task,), PAIR, (cells.BOUNDS,), seeds=1))) == len(points)
+    few = make_cells(Request(('panda_push',), PAIR, (cells.RISK,), seeds=range(2)))
+    assert len(few) == 2 * len(cells.MEASURES)
 
 
 @pytest.mark.parametrize('name', ['panda_push', 'panda_drawer'])
 def test_by_the_papers_settings_a_task_is_table_i_and_the_same_otherwise(name):
-    found = make_cells(Request((name,), (*PAIR, 'no-update'), (cells.PUBLISHED,), 2))
+    found = make_cells(Request((name,), (*PAIR, 'no-update'), (cells.PUBLISHED,), range(2)))
     assert [(c.controller, c.seed) for c in found] == [(p, s) for s in (0, 1) for p in PAIR]
     task, own, table = parse_task(found[0].text), parse_task(task_text(name)), PAPER[name]
     planner, belief = task.planner, task.belief
@@ -157,11 +140,11 @@ def test_by_the_papers_settings_a_task_is_table_i_and_the_same_otherwise(name):
 def test_learning_has_longer_runs_of_the_learner_alone():
     pytest.importorskip('gymnasium', reason='the extra `tasks` is not installed')
     names = ('halfcheetah_backflip', 'cartpole_swingup')
-    found = make_cells(Request(names, PAIR, (cells.LEARNING,), 3))
+    found = make_cells(Request(names, PAIR, (cells.LEARNING,), range(3)))
     assert [(c.task, c.controller, c.seed) for c in found] == [
         ('halfcheetah_backflip', 'emppi', seed) for seed in range(3)
     ]
     assert parse_task(found[0].text).file.duration_s == 10.0  # 500 control steps
     assert make_cells(Request(names, PAIR[1:], (cells.LEARNING,))) == []
-    (quick,) = make_cells(Request(names, PAIR, (cells.LEARNING,), 1, quick=True))
+    (quick,) = make_cells(Request(names, PAIR, (cells.LEARNING,), range(1), quick=True))
     assert parse_task(quick.text).file.duration_s == cells.QUICK_S

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cli import paper as paper_command
+from benchmarks.studies import paper as paper_command
 from emppi_ros.cli import main
 
 SMOKE = [

@@ -41,7 +41,7 @@ def test_controllers_share_the_truth_and_only_one_learns(small_cells):
 def test_every_measure_of_risk_meets_the_same_truth_learns_and_plans_by_it(small_cells):
     (plain,) = small_cells(1)
     found = {}
-    for name in cells.RISK_MEASURES:
+    for name in cells.MEASURES:
         text = cells.changed(plain.text, {'planner': {'risk': name, 'noise_variance': [9.0]}})
         found[name] = compute(Cell(cells.RISK, plain.task, name, 0, text))
     assert len({row.parameters['mass'].true for row in found.values()}) == 1
@@ -50,14 +50,6 @@ def test_every_measure_of_risk_meets_the_same_truth_learns_and_plans_by_it(small
     text = cells.changed(plain.text, {'planner': {'noise_variance': [9.0]}})
     paper = compute(dataclasses.replace(plain, text=text))
     assert found['none'].course == paper.course
-
-
-def test_within_the_bounds_the_oracle_runs_at_the_given_truth(small_cells):
-    (plain,) = small_cells(1, (cells.ORACLE,))
-    row = compute(dataclasses.replace(plain, study=cells.BOUNDS, controller='mass=1.5'))
-    assert row.parameters['mass'].true == 1.5 and row.controller == 'mass=1.5'
-    assert compute(plain).parameters['mass'].true != 1.5
-    assert len(row.course.times) == 1  # it does not learn
 
 
 def test_a_row_matches_its_run(small, small_cells):

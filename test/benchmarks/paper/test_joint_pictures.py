@@ -7,7 +7,11 @@ from emppi_ros.viz import renderer
 from emppi_ros.viz.report import joint_pictures
 
 REQUEST = Request(
-    ('panda_drawer', 'cartpole_swingup'), ('mppi-true', 'emppi'), (cells.SUCCESS,), 2, quick=True
+    ('panda_drawer', 'cartpole_swingup'),
+    ('mppi-true', 'emppi'),
+    (cells.SUCCESS,),
+    range(2),
+    quick=True,
 )
 
 

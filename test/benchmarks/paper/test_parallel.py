@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.paper.compute import compute
 from benchmarks.paper.rows import Row
-from emppi_ros.calibration.row_store import RowStore, complete
+from benchmarks.row_store import RowStore, complete
 from emppi_ros.core.errors import ClusterError, ConfigError
 from emppi_ros.parallel import workers
 

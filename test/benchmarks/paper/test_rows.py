@@ -5,11 +5,11 @@ import dataclasses
 
 import pytest
 
-from benchmarks.paper import rows
+from benchmarks import row_store
 from benchmarks.paper.cells import Cell
 from benchmarks.paper.rows import AttemptResult, Row
-from emppi_ros.calibration import row_store
-from emppi_ros.calibration.row_store import RowStore, complete
+from benchmarks.row_store import RowStore, complete
+from benchmarks.studies import paper
 from emppi_ros.core.errors import BenchError
 
 CELLS = [
@@ -114,7 +114,7 @@ def test_a_folder_that_cannot_be_used_is_an_error(tmp_path):
 
 def test_tables_have_a_line_for_each_run_and_for_each_parameter(tmp_path, make_row):
     found = [make_row(cell) for cell in CELLS]
-    for path in rows.write_tables(tmp_path, found):
+    for path in row_store.write_tables(tmp_path, paper._tables(found)):
         with path.open(newline='') as file:
             lines = list(csv.DictReader(file))
         assert len(lines) == len(CELLS)  # of one parameter each

@@ -134,24 +134,6 @@ def test_studies_that_were_not_run_are_not_judged():
     }  # wrong, but it works
 
 
-@pytest.mark.parametrize(('failed', 'holds'), [(0, True), (1, False)])
-def test_the_oracle_is_to_succeed_at_every_point_within_the_bounds(make_row, failed, holds):
-    rows = [
-        make_row(
-            study=cells.BOUNDS, controller=f'mass={mass}', seed=s, success=mass < 2 or s >= failed
-        )
-        for s in range(3)
-        for mass in (1, 2)
-    ]
-    found = summarize(rows)
-    assert not found.success and claims.judge(found) == []  # no controller of other studies
-    (verdict,) = claims.judge_bounds(found)
-    assert verdict.holds == holds
-    assert f'{6 - failed}/6, at least {3 - failed}/3 at each of 2 points' in verdict.numbers
-    assert f'fewest at mass={1 if holds else 2}' in verdict.numbers
-    assert json.loads(to_json(as_json(found)))['bounds']['slider']['mass=2']['total'] == 3
-
-
 @pytest.mark.parametrize(('count', 'holds'), [(80, True), (79, False), (97, True), (98, False)])
 def test_calibration_is_judged_from_80_to_97_percent(count, holds):
     found = {'mass': share([True] * count + [False] * (100 - count))}

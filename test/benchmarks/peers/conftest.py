@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks.paper.rows import ParameterEstimate
-from benchmarks.peers.rows import PeerRow
+from benchmarks.peers.runs import PeerRow
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.peers.cells import settings_digest
+from benchmarks.peers.runs import settings_digest
 from benchmarks.peers.tasks import PEER_TASKS
 from emppi_ros.core import paths
 

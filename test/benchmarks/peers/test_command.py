@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from benchmarks.cli import peers as peers_command
+from benchmarks.studies import peers as peers_command
 from emppi_ros.cli import main
 
 SMALL = [

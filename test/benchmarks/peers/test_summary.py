@@ -5,13 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.peers import plots, results, rows, summary
+from benchmarks import runner
+from benchmarks.peers import plots, summary
 from benchmarks.peers.planners import PEERS
-from benchmarks.peers.rows import PeerRow
+from benchmarks.peers.runs import PeerRow
+from benchmarks.row_store import RowStore
+from benchmarks.studies import peers
+from benchmarks.studies.peers import PeersStudy
+from benchmarks.study import Results
 from emppi_ros.calibration.report import Provenance
-from emppi_ros.calibration.row_store import RowStore
 
 Make = Callable[..., PeerRow]
+
+
+def report(folder: Path, rows: list[PeerRow], wanted: int) -> str:
+    """Write the report of some of the wanted runs; return the page."""
+    study = PeersStudy()
+    origin = Provenance('emppi bench peers', 'today', {'cores': '2'})
+    runner.write(study, Results(rows, folder, study.select(), [None] * wanted), origin)
+    return (folder / runner.PAGE).read_text()
 
 
 def test_rewards_are_compared_by_seed(make_row: Make) -> None:
@@ -60,7 +72,7 @@ def test_a_planner_is_better_if_its_whole_interval_is(
 ) -> None:
     found = [make_row(seed=seed) for seed in range(3)]
     found += [make_row(planner='judo-ps', seed=i, reward=-2.0 + gains[i]) for i in range(3)]
-    lines = list(results._better(summary.summarize(found)))
+    lines = list(peers._better(summary.summarize(found)))
     assert [line.startswith('- cartpole, true: `judo-ps` has 0.35 (') for line in lines] == [
         True
     ] * named
@@ -75,11 +87,9 @@ def test_the_report_has_every_number_and_the_errors_of_the_belief(
         for planner, reward in (('emppi', -1.25), ('judo-cem', -4.5))
         for seed in range(seeds)
     ]
-    written = rows.write_table(tmp_path, found)
-    origin = Provenance('emppi bench peers', 'today', {'cores': '2'})
-    written += results.write(tmp_path, found, summary.summarize(found), 9, origin)
-    assert all(path.is_file() for path in written)
-    text = (tmp_path / results.NAME).read_text()
+    text = report(tmp_path, found, 9)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {'table.csv', 'reward_cartpole.png', 'ratio.png', runner.PAGE}
     for words in ('-1.25', '-4.5', '3.25', '| 1.50 |', 'off by 20.0 % in the median', 'a test'):
         assert words in text, words
     assert f'{2 * seeds} of 9 runs' in text
@@ -97,21 +107,19 @@ def test_stepping_in_an_engine_of_its_own_is_reported_only_with_one(make_row: Ma
         make_row(planner='hydrax', world=world, own_ratio=ratio)
         for world, ratio in (('true', 0.9), ('wrong', 1.3), ('unknown', 1.1))
     ]
-    (line,) = results._own_engines(summary.summarize([*found, make_row()]))
+    (line,) = peers._own_engines(summary.summarize([*found, make_row()]))
     assert '`hydrax` takes 1.10 times as long' in line
 
 
 def test_a_planner_with_less_overhead_is_named(make_row: Make) -> None:
     found = [make_row(ratio=1.5), make_row(planner='judo-ps', ratio=1.4)]
     found += [make_row(planner='judo-cem', ratio=1.5), make_row(planner='mppi', ratio=1.1)]
-    (line,) = results._lighter(summary.summarize(found))
+    (line,) = peers._lighter(summary.summarize(found))
     assert 'plans of `judo-ps` (1.40) take' in line and '`emppi` (1.50;' in line
 
 
 def test_a_task_with_fewer_seeds_says_so(make_row: Make, tmp_path: Path) -> None:
     found = [make_row(seed=seed) for seed in range(3)]
     found += [make_row(task='dm_cartpole', seed=seed) for seed in (0, 2)]
-    origin = Provenance('emppi bench peers', 'today', {'cores': '2'})
-    results.write(tmp_path, found, summary.summarize(found), 5, origin)
-    text = (tmp_path / results.NAME).read_text()
+    text = report(tmp_path, found, 5)
     assert text.count('Only seeds 0, 2.') == text.count('Only seeds') == 1

@@ -1,5 +1,6 @@
 """Readers, runs and report of published recordings; one excerpt of real data."""
 
+from argparse import Namespace
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,12 @@ import mujoco
 import numpy as np
 import pytest
 
-from benchmarks.real import cells, compute, datasets, marker_calibration, results
+from benchmarks import runner
+from benchmarks.real import compute, datasets, marker_calibration
 from benchmarks.real.datasets import DATASETS
 from benchmarks.real.rows import Estimate, RealCell, RealRow, Score
+from benchmarks.studies.real import RealStudy
+from benchmarks.study import Cells, Results
 from emppi_ros.calibration.report import Provenance
 from emppi_ros.cli import main
 from emppi_ros.core.errors import BenchError, ConfigError, IdentificationError
@@ -28,10 +32,15 @@ def excerpt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets, '_PENDULUM_ROWS', slice(None))
 
 
+def make_cells(folder: Path, **names: tuple[str, ...]) -> Cells:
+    """Return the cells of recordings in a folder."""
+    study = RealStudy()
+    return study.cells(study.select(options=Namespace(data=folder), **names))
+
+
 def cell(method: str) -> RealCell:
     """Return the cell of the excerpt."""
-    found, _ = cells.make_cells(DATA, ('free-pendulum',), (method,))
-    return found[0]
+    return make_cells(DATA, datasets=('free-pendulum',), methods=(method,)).cells[0]
 
 
 @pytest.mark.parametrize('name', DATASETS)
@@ -119,7 +128,7 @@ def test_the_report_has_refusals_and_what_is_left_out(
     monkeypatch.setattr(compute, '_identify', refuse)
     arguments = ['bench', 'real', '--data', str(DATA), '--methods', 'states', '--jobs', '1']
     assert main([*arguments, '--out', str(tmp_path)]) == 0
-    text = (tmp_path / results.NAME).read_text()
+    text = (tmp_path / runner.PAGE).read_text()
     for words in (
         'Refused:',
         '0.csv.gz, `states`: the model does not match',
@@ -131,17 +140,17 @@ def test_the_report_has_refusals_and_what_is_left_out(
 
 def test_missing_data_and_unknown_names_are_errors(tmp_path: Path) -> None:
     with pytest.raises(BenchError, match='--data: free-pendulum: no folder'):
-        cells.make_cells(tmp_path)
+        make_cells(tmp_path)
     with pytest.raises(BenchError, match='no recording'):
-        cells.make_cells(DATA, ('free-pendulum',), ('rigid-body',))
+        make_cells(DATA, datasets=('free-pendulum',), methods=('rigid-body',))
     with pytest.raises(ConfigError, match="--datasets: unknown dataset 'ball'"):
-        cells.make_cells(DATA, ('ball',))
+        make_cells(DATA, datasets=('ball',))
     (tmp_path / 'ibm_double_pendulum').mkdir()
     with pytest.raises(BenchError, match=r'found no \*.csv.gz'):
-        cells.make_cells(tmp_path)
+        make_cells(tmp_path)
     np.savetxt(tmp_path / 'ibm_double_pendulum' / '0.csv.gz', np.ones((3, 2)), delimiter=',')
     with pytest.raises(BenchError, match='found 2 columns, expected 6'):
-        cells.make_cells(tmp_path)
+        make_cells(tmp_path)
 
 
 def test_a_published_arm_has_the_dynamics_that_its_authors_write() -> None:
@@ -187,12 +196,13 @@ def test_the_forecast_of_a_published_model_is_that_of_its_simulation() -> None:
 
 
 def test_each_published_model_is_a_row_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, _ = cells.make_cells(DATA, ('cube',), ('rollouts', 'published'))
-    names = [one.method for one in found if one.recording.name == 'half 1']
-    assert names == ['rollouts', 'published', "MuJoCo's defaults"]
+    names: dict[str, Any] = {'datasets': ('cube',), 'methods': ('rollouts', 'published')}
+    found = make_cells(DATA, **names).cells
+    methods = [one.method for one in found if one.recording.name == 'half 1']
+    assert methods == ['rollouts', 'published', "MuJoCo's defaults"]
     changed = {**datasets._PUBLISHED_CUBE, 'friction': 0.2}
     monkeypatch.setattr(datasets, '_PUBLISHED_CUBE', changed)
-    again, _ = cells.make_cells(DATA, ('cube',), ('rollouts', 'published'))
+    again = make_cells(DATA, **names).cells
     same = [a.digest == b.digest for a, b in zip(found, again, strict=True)]
     assert same == [True, False, True] * 2
 
@@ -208,8 +218,9 @@ def test_the_report_compares_the_belief_with_other_methods(tmp_path: Path) -> No
         row('a', 'belief', 1.1, scores=scores, flags=('misfit: joint_position',)),
         row('b', 'belief', 1.3, scores={**scores, 'length: settles after': Score(None, 's')}),
     ]  # fmt: skip
-    results.write(tmp_path, rows, Provenance('emppi', 'today', {}), 4, ())
-    text = (tmp_path / results.NAME).read_text()
+    study = RealStudy()
+    runner.write(study, Results(rows, tmp_path, study.select()), Provenance('emppi', 'today', {}))
+    text = (tmp_path / runner.PAGE).read_text()
     for words in (
         'Intervals of `belief` and `states` overlap for 1/2 (',
         '- a, `belief`: misfit: joint_position.',

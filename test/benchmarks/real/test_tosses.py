@@ -1,5 +1,6 @@
 """Tosses of a cube: simulated ones, of which everything is known, and laws of the measures."""
 
+from argparse import Namespace
 import dataclasses
 from pathlib import Path
 
@@ -8,9 +9,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from benchmarks.real import cells, compute, toss_forecasts, tosses
+from benchmarks.real import compute, toss_forecasts, tosses
 from benchmarks.real.datasets import DATASETS, tosses_of
 from benchmarks.real.tosses import RATE_HZ, Tosses
+from benchmarks.studies.real import RealStudy
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.model.ensemble import State
@@ -158,7 +160,8 @@ def test_known_contact_properties_are_found(plant: Plant, monkeypatch: pytest.Mo
 
 
 def test_real_tosses_are_forecast_better_with_published_friction_than_with_a_default() -> None:
-    found, _ = cells.make_cells(DATA, ('cube',), ('published',))
+    study, names = RealStudy(), {'datasets': ('cube',), 'methods': ('published',)}
+    found = study.cells(study.select(options=Namespace(data=DATA), **names)).cells
     errors = {}
     for one in found[:2]:
         row = compute.compute(one, threads=1)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks.paper.rows import ParameterEstimate
-from benchmarks.robustness.rows import RobustnessRow
+from benchmarks.robustness.runs import RobustnessRow
 
 
 @pytest.fixture

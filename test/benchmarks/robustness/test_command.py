@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cli import robustness as robustness_command
+from benchmarks.studies import robustness as robustness_command
 from emppi_ros.cli import main
 
 SMALL = [

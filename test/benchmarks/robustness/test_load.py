@@ -5,27 +5,35 @@ import sys
 
 import pytest
 
-from benchmarks.robustness import cells, load, plots, results, summary
-from benchmarks.robustness.cells import RobustnessRequest, make_cells
+from benchmarks.paper.cells import LEARNER
+from benchmarks.robustness import load, plots, summary
+from benchmarks.robustness.runs import RobustnessCell
 from benchmarks.robustness.sweeps import SWEEPS
+from benchmarks.studies import robustness
+from benchmarks.studies.robustness import RobustnessStudy
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.tasks.task import load_task
 
 
+def make_cells(seed: int) -> list[RobustnessCell]:
+    """Return the runs of a seed."""
+    study = RobustnessStudy()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(robustness, '_why_no_graph', str)
+        return study.cells(study.select((seed,), sweeps=('load',))).cells
+
+
 @pytest.fixture(scope='module')
-def cell() -> cells.RobustnessCell:
+def cell() -> RobustnessCell:
     """Return a run with half a busy process per core."""
-    (found, *_), skipped = make_cells(RobustnessRequest(('panda_push',), ('load',), seeds=(3,)))
-    assert not skipped
-    return found
+    return make_cells(3)[0]
 
 
 def test_only_the_planner_that_learns_runs_as_a_graph() -> None:
-    found, _ = make_cells(RobustnessRequest(('panda_push',), ('load',), seeds=(0,)))
-    assert {one.controller for one in found} == {cells.LEARNER}
+    assert {one.controller for one in make_cells(0)} == {LEARNER}
 
 
-def test_what_the_graph_says_becomes_the_row(cell: cells.RobustnessCell) -> None:
+def test_what_the_graph_says_becomes_the_row(cell: RobustnessCell) -> None:
     said = {
         'success': True, 'time_s': 4.0, 'bridge_fault_code': '', 'deadline_misses': 0.25,
         'bridge_holds': 2,
@@ -42,7 +50,7 @@ def test_what_the_graph_says_becomes_the_row(cell: cells.RobustnessCell) -> None
     assert row.key == cell.key and row.digest == cell.digest
 
 
-def test_a_graph_that_does_not_start_is_a_run_without_success(cell: cells.RobustnessCell) -> None:
+def test_a_graph_that_does_not_start_is_a_run_without_success(cell: RobustnessCell) -> None:
     def run(*_: object) -> tuple[dict, None]:
         raise EmppiError('the graph did not start within 60 s')
 
@@ -60,7 +68,7 @@ def test_the_report_shows_late_plans(make_row, tmp_path) -> None:
     ]
     groups = summary.summarize(rows)
     assert [group.late.median for group in groups] == [0.0, 20.0]
-    line = results._load_line(groups[1])
+    line = robustness._load_line(groups[1])
     assert line[0] == '2' and line[3] == '20 %' and str(line[4]).startswith('1/2')
     (picture,) = plots.write_all(groups, {'panda_push': load_task('panda_push')}, tmp_path)
     assert picture.path.exists()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.robustness import plots, summary
-from benchmarks.robustness.rows import RobustnessRow
+from benchmarks.robustness.runs import RobustnessRow
 
 
 def test_intervals_are_counted_one_by_one_and_warnings_by_run(

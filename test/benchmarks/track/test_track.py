@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from benchmarks.track import compute, estimators, results, videos
-from benchmarks.track.compute import PartErrors, TrackRow
+from benchmarks.studies import track
+from benchmarks.studies.track import TrackRow, TrackStudy
+from benchmarks.track import estimators, videos
+from benchmarks.track.errors import PartErrors, errors_of
 from benchmarks.track.estimators import TRACKERS
 from benchmarks.track.videos import VIDEOS
 from emppi_ros.cli import main
@@ -66,7 +68,7 @@ def test_a_tracker_that_knows_the_truth_has_no_errors_and_one_that_is_off_has_it
             )
             for one in block.poses
         ]
-        errors = compute._errors(block, found, 0, shape, (0, 1, 2))
+        errors = errors_of(block, found, 0, shape, (0, 1, 2))
         assert errors.centre_p95_mm == pytest.approx(1e3 * shift, abs=1e-6)
         expected = np.degrees(0.01) if shift else 0.0
         assert errors.axis_p95_deg == pytest.approx(expected, abs=1e-4)  # arccos near 1
@@ -79,8 +81,9 @@ def test_a_tracker_that_knows_the_truth_has_no_errors_and_one_that_is_off_has_it
 
 @pytest.mark.slow  # 90 images, twice
 def test_a_second_pass_on_inferred_joints_is_better():
-    cells = compute.make_cells(['cabinet'], ['rendering', 'rendering-joints'], [7])
-    first, second = (compute.compute(cell) for cell in cells)
+    study = TrackStudy()
+    chosen = study.select([7], videos=['cabinet'], trackers=['rendering', 'rendering-joints'])
+    first, second = map(study.compute, study.cells(chosen).cells)
     for name, errors in first.parts.items():
         # twice is far from the measured factors of 3 to 10
         assert second.parts[name].centre_p95_mm < 0.5 * errors.centre_p95_mm
@@ -89,7 +92,7 @@ def test_a_second_pass_on_inferred_joints_is_better():
 
 def test_names_that_are_unknown_are_refused():
     with pytest.raises(ConfigError, match="unknown tracker 'ipc'"):
-        compute.make_cells(trackers=['ipc'])
+        TrackStudy().select(trackers=['ipc'])
 
 
 def row(tracker, seed, millimetres):
@@ -102,7 +105,7 @@ def row(tracker, seed, millimetres):
 def test_requirements_are_judged_by_the_rows():
     rows = [row(estimators.OURS, seed, 1.0 + seed) for seed in range(3)]
     rows += [row('icp', seed, 40.0) for seed in range(2)]
-    text = '\n'.join(results._requirements(rows, ['block']))
+    text = '\n'.join(track.requirements(rows))
     assert 'block, block: centre p95: 2 (1 to 3) mm, at most 5 in 3 of 3 videos: met.' in text
     # of the videos that both tracked: 40 over the mean of 1 and 2
     assert 'mean absolute error 26.7 times below `icp`' in text
@@ -119,4 +122,4 @@ def test_a_quick_benchmark_writes_a_report_and_resumes(tmp_path, capsys):
     report = (tmp_path / 'results.md').read_text()
     assert '| `rendering` | block | 1 |' in report
     assert (tmp_path / 'table.csv').read_text().count('\n') == 2
-    assert set(TRACKERS) == set(results.TRACKER_TEXT)
+    assert all(f'`{name}`: ' in report for name in TRACKERS)

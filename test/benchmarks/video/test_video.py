@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from benchmarks.studies.video import VideoStudy
 from benchmarks.video import compute, control, films, forecast, pipeline
 from benchmarks.video.compute import OWN, REST, TRUTH, ParameterResult, VideoCell, VideoRow
 from benchmarks.video.films import Film
@@ -189,17 +190,19 @@ def test_errors_are_relative_and_intervals_hold_the_truth() -> None:
 
 def test_an_unknown_mechanism_or_method_is_named() -> None:
     with pytest.raises(ConfigError, match=r"--methods: unknown method 'adam'"):
-        compute.make_cells(['rott'], ['adam'], [0], quick=False)
+        VideoStudy().select(methods=['adam'])
     with pytest.raises(ConfigError, match=r"--mechanisms: unknown mechanism 'rot'"):
-        compute.make_cells(['rot'], ['Adam'], [0], quick=False)
+        VideoStudy().select(mechanisms=['rot'])
 
 
 def test_films_that_are_not_whole_are_for_intervals_only() -> None:
-    cells = compute.make_cells(['rott'], [OWN, 'emcee'], None, quick=False)
+    study = VideoStudy()
+    chosen = study.select(mechanisms=['rott'], methods=[OWN, 'emcee'])
+    cells = study.cells(chosen).cells
     assert {cell.seed for cell in cells if cell.method == OWN} == set(compute.SEEDS)
     assert {cell.seed for cell in cells if cell.method == 'emcee'} == set(compute.WHOLE)
     assert {cell.seed for cell in cells if cell.is_whole} == set(compute.WHOLE)
-    given = compute.make_cells(['rott'], ['emcee'], [109, 200], quick=False)
+    given = study.cells(study.select([109, 200], mechanisms=['rott'], methods=['emcee'])).cells
     assert [cell.is_whole for cell in given] == [False, True]
 
 
@@ -212,8 +215,8 @@ def test_the_command_writes_a_report_of_stored_runs(
         errors = ImageErrors(1e-4, 1e-3, 0.99)
         own, swings = cell.method == OWN, cell.mechanism == 'cartpole'
         return VideoRow(
-            *cell.key,
-            cell.digest,
+            **cell.identity,
+            digest=cell.digest,
             axis_deg=0.1,
             pivot_mm=0.2,
             track_p95_mm=1.5,
@@ -223,7 +226,7 @@ def test_the_command_writes_a_report_of_stored_runs(
             rewards_with_truth={'swing-up': (1.0,), 'balancing': (0.5,)} if swings and own else {},
         )
 
-    monkeypatch.setattr('benchmarks.cli.video.compute', made)
+    monkeypatch.setattr('benchmarks.studies.video.compute', made)
     command = ['bench', 'video', '--methods', 'shooting', 'Adam', '--seeds', '100-101']
     command += ['--jobs', '1', '--out', str(tmp_path)]
     assert main([*command, '--json']) == 0

@@ -19,7 +19,7 @@ def ran(monkeypatch):
         parser.set_defaults(execute=lambda options: calls.append(options.size))
 
     module = SimpleNamespace(add_command=add_command)
-    monkeypatch.setitem(sys.modules, 'benchmarks.cli.dummy', module)
+    monkeypatch.setitem(sys.modules, 'benchmarks.studies.dummy', module)
     monkeypatch.setattr(bench, 'STUDIES', (*bench.STUDIES, 'dummy'))
     return calls
 
@@ -34,7 +34,7 @@ def test_the_help_lists_every_study(capsys):
     with pytest.raises(SystemExit):
         main(['bench', '--help'])
     text = capsys.readouterr().out
-    for name in ('planner', 'paper', 'identify', 'watched', 'dummy'):
+    for name in ('planner', 'paper', 'prior', 'watched', 'dummy'):
         assert f'\n    {name} ' in text
 
 

@@ -25,6 +25,10 @@ def _summary(**values):
         ({'bridge_fault': 'held: joint 2 jumps'}, 'fault: held: joint 2 jumps'),
         ({'bridge_fault': ''}, 'time limit'),
         (
+            {'bridge_fault': '', 'deadline_misses': 0.8},
+            'time limit; this machine plans too slowly: 80% of the plans missed their deadline',
+        ),
+        (
             {'bridge_fault': 'no plan', 'bridge_fault_code': 'plan-late', 'deadline_misses': 0.9},
             'fault: no plan; this machine plans too slowly: 90% of the plans missed their '
             'deadline',
@@ -82,3 +86,11 @@ def test_demos_are_repeated_for_each_seed_and_tabulated(monkeypatch, capsys, tmp
     result = json.loads(capsys.readouterr().out)
     assert [row['ended'] for row in result['runs']] == ['success', 'success']
     assert calls[4:] == [(3, None), (3, None)]
+
+
+def test_a_machine_on_which_a_real_arm_would_have_stopped_is_a_warning():
+    late = {'deadline_misses': 0.8, 'bridge_fault_code': ''}
+    (warning,) = run_table.warnings(_summary(**late))
+    assert 'too slowly for a real arm: 80% of the plans' in warning
+    assert run_table.warnings(_summary(**{**late, 'deadline_misses': 0.1})) == []
+    assert run_table.warnings(_summary(**{**late, 'bridge_fault_code': 'plan-late'})) == []

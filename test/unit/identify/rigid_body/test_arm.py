@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from benchmarks.identify import arm_experiment
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body import (
     arm,
@@ -84,19 +83,6 @@ def test_noise_is_estimated_from_a_moving_arm(panda, rng):
 def test_too_few_samples_for_an_estimate_of_noise_are_an_error():
     with pytest.raises(IdentificationError, match='5 samples do not determine their noise'):
         difference_noise(np.zeros((3, 5, 2)))
-
-
-def test_the_true_parameters_track_better_than_wrong_ones(panda, rng):
-    motion = excitation_trajectory.random_motion(
-        excitation_trajectory.MotionLimits(*_limits(panda)), 4.0, rng
-    )
-    true = regressor.model_parameters(panda)
-    exact = arm_experiment.tracking_error(panda, motion, true)
-    # the remaining error comes from torques that are held for 4 ms
-    assert exact < 0.01
-    assert arm_experiment.tracking_error(panda, motion, 1.2 * true) > 2.0 * exact
-    # without a torque the arm falls, and is lost
-    assert arm_experiment.tracking_error(panda, motion, 0.0 * true) == np.inf
 
 
 def _limits(panda):

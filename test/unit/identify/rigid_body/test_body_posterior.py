@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from benchmarks.identify import rigid_body_study
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body import body_posterior, physical_consistency
 from emppi_ros.identify.rigid_body.body_posterior import InertialPrior
@@ -33,26 +32,26 @@ def test_consistent_bodies_are_recovered(rng):
     np.testing.assert_allclose(found, true, rtol=1e-6, atol=1e-8)
 
 
-def test_estimates_are_physically_consistent_for_any_data(rng):
+def test_estimates_are_physically_consistent_for_any_data(rng, are_consistent):
     for rows in (3, 10, 60):
         information = _information(rng, 2, rows)
         found = body_posterior.fit_bodies(
             information, 10.0 * information @ rng.standard_normal(24)
         )
-        assert rigid_body_study.are_consistent(found).all()
+        assert are_consistent(found).all()
         for row in found.reshape(-1, 12):  # strictly
             assert np.linalg.eigvalsh(physical_consistency.pseudo_inertia(row))[0] > 0.0 < row[10]
 
 
 @pytest.mark.parametrize('scale', [1e6, pytest.param(1e9, marks=pytest.mark.slow), 1e12])
-def test_inconsistent_data_with_little_noise_give_consistent_estimates(scale, rng):
+def test_inconsistent_data_with_little_noise_give_consistent_estimates(scale, rng, are_consistent):
     """With so little noise that the best body is at the boundary up to rounding."""
     for _ in range(10):
         information = scale * _information(rng, 2, 60)
         unit = 10.0 ** rng.uniform(-2.0, 1.0, 24)
         information *= np.outer(unit, unit)
         found = body_posterior.fit_bodies(information, information @ rng.standard_normal(24))
-        assert np.isfinite(found).all() and rigid_body_study.are_consistent(found).all()
+        assert np.isfinite(found).all() and are_consistent(found).all()
 
 
 def test_with_a_weak_prior_the_estimate_is_the_projection(rng):
@@ -93,14 +92,14 @@ def _draw(information, score, everyday, rng, known=None):
     return body_posterior.sample_bodies(information, score, everyday, known, COUNT, rng)
 
 
-def test_draws_follow_the_normal_distribution_restricted_to_consistent_bodies(rng):
+def test_draws_follow_the_normal_distribution_restricted_to_consistent_bodies(rng, are_consistent):
     """The same distribution by rejection, about a body whose prior counts 8 observations."""
     everyday = InertialPrior(weight=8.0)
     found = _draw(np.zeros((12, 12)), np.zeros(12), everyday, rng)
     mode = everyday.parameters()
     covariance = np.linalg.inv(everyday.weight * body_posterior.log_det_derivatives(mode)[1])
     tried = rng.multivariate_normal(mode, covariance, 20_000, method='cholesky')
-    kept = tried[[rigid_body_study.are_consistent(row).all() for row in tried]]
+    kept = tried[[are_consistent(row).all() for row in tried]]
     assert 1000 < len(kept) < 19_000
     sd = kept.std(axis=0)
     # 2000 draws: standard errors of 0.022 sd and 1.6 %, of those kept a little less; times five
@@ -119,7 +118,7 @@ def test_draws_are_normal_with_much_data(rng):
     np.testing.assert_allclose(white.var(axis=0), 1.0, atol=0.16)
 
 
-def test_draws_are_consistent_and_keep_known_parameters(rng):
+def test_draws_are_consistent_and_keep_known_parameters(rng, are_consistent):
     x = rng.standard_normal((8, 24))
     information = x.T @ x
     like = np.tile(InertialPrior().parameters(), 2)
@@ -130,7 +129,7 @@ def test_draws_are_consistent_and_keep_known_parameters(rng):
     assert np.all(found[:, ~free] == 1.1 * like[~free])
     assert np.all(found[:, free].std(axis=0) > 0.0)
     for row in found[::50]:
-        assert rigid_body_study.are_consistent(row - known.fixed).all()
+        assert are_consistent(row - known.fixed).all()
 
 
 @pytest.mark.slow

@@ -1,0 +1,128 @@
+"""Runs of estimators in worlds: cells, and their rows."""
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+import functools
+import hashlib
+import importlib.util
+from pathlib import Path
+
+from benchmarks.belief.estimators import EMPPI, ESTIMATORS, EstimatorKind
+from benchmarks.paper.cells import task_digest
+from benchmarks.study import Run
+from emppi_ros.calibration.belief_scores import ParameterScores
+from emppi_ros.core import paths
+from emppi_ros.core.errors import BenchError
+
+_CODE = (  # of all beliefs
+    'emppi_ros/belief',
+    'emppi_ros/priors',
+    'emppi_ros/calibration/belief_scores.py',
+    'emppi_ros/calibration/scores.py',
+    'benchmarks/belief/compute.py',
+    'benchmarks/belief/estimators.py',
+)
+_DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef
+
+
+@dataclass(frozen=True)
+class BeliefRun(Run):
+    """An estimator in a world of a task."""
+
+    task: str
+    world: str
+    estimator: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class BeliefCell(BeliefRun):
+    """A run to compute."""
+
+    text: str = field(repr=False)  # the task's YAML in this world, with the estimator's changes
+
+    @property
+    def digest(self) -> str:
+        """The digest of the task and of the estimator's code: others are outdated."""
+        return f'{task_digest(self.text)}-{code_digest(self.estimator)}'
+
+    @property
+    def kind(self) -> EstimatorKind:
+        """The estimator's line in the registry."""
+        return ESTIMATORS[self.estimator]
+
+    @property
+    def shared_run(self) -> tuple[str, ...]:
+        """Identifies the loop: estimators that only observe share that of the particle filter."""
+        return *self.key[:2], str(self.seed), self.estimator if self.kind.in_loop else EMPPI
+
+    def __str__(self) -> str:
+        """Return a description for messages."""
+        return f'{self.task}, {self.world}, {self.estimator}, seed {self.seed}'
+
+
+@dataclass(frozen=True)
+class ParameterSeries:
+    """True value, mean and 90 % interval of one parameter over time."""
+
+    true: tuple[float, ...]
+    mean: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class BeliefRow(BeliefRun):
+    """The result of one cell; without a belief there are no scores."""
+
+    digest: str
+    success: bool | None  # after the last change of the truth; None: it does not control
+    time_s: float | None  # until success, from the last change on; else the time that was left
+    limit_s: float
+    updates: int
+    update_ms: float | None  # processor time of an update, mean
+    degenerate: int  # updates that no particle explained
+    misfit_s: float | None  # time at which a misfit is first shown; None: never
+    scores: Mapping[str, ParameterScores]
+    times: tuple[float, ...]  # of the series [s]
+    series: Mapping[str, ParameterSeries]
+    compute_s: float
+    made_by: str  # version and processor
+
+
+@functools.cache
+def code_digest(estimator: str) -> str:
+    """
+    Return a digest of the code that an estimator's scores depend on; '' without a belief.
+
+    Comments and docstrings do not count.
+    """
+    kind = ESTIMATORS[estimator]
+    if not kind.believes:
+        return ''
+    files = [path for name in _CODE for path in _files(paths.PACKAGE.parent / name)]
+    if kind.made_by:
+        files.append(_origin(kind.made_by.partition(':')[0]))
+    return hashlib.sha256('\n'.join(map(_code, files)).encode()).hexdigest()[:16]
+
+
+def _origin(module: str) -> Path:
+    """Return the file of a module, without importing it."""
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise BenchError(f'{module}: found no such module, expected the file of an estimator')
+    return Path(spec.origin)
+
+
+def _files(path: Path) -> Iterable[Path]:
+    return sorted(path.glob('*.py')) if path.is_dir() else [path]
+
+
+def _code(path: Path) -> str:
+    """Return the syntax tree of a file without docstrings, as text."""
+    tree = ast.parse(path.read_text(encoding='utf-8'))
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node) is not None:
+            del node.body[0]
+    return ast.dump(tree)

@@ -1,0 +1,73 @@
+"""Runs of controllers at points of sweeps: cells, and their rows."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from benchmarks.belief.estimators import EMPPI
+from benchmarks.belief.runs import code_digest
+from benchmarks.belief.worlds import in_world
+from benchmarks.paper.cells import LEARNER, task_digest
+from benchmarks.paper.rows import ParameterEstimate
+from benchmarks.robustness.sweeps import SWEEPS
+from benchmarks.study import Run
+from emppi_ros.tasks.task import parse_task
+
+
+@dataclass(frozen=True)
+class RobustnessRun(Run):
+    """A controller at one point of a sweep."""
+
+    task: str
+    sweep: str
+    values: tuple[float, ...]  # along the axes of the sweep
+    controller: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class RobustnessCell(RobustnessRun):
+    """A run to compute."""
+
+    text: str = field(repr=False)  # the task's YAML at this point
+
+    @property
+    def digest(self) -> str:
+        """The digest of the task and, for a belief, of its code: others are outdated."""
+        code = code_digest(EMPPI) if self.controller == LEARNER else ''
+        return f'{task_digest(self.text)}-{code}'
+
+    def __str__(self) -> str:
+        """Return a description for messages."""
+        values = ', '.join(f'{value:g}' for value in self.values)
+        return f'{self.task}, {self.sweep} {values}, {self.controller}, seed {self.seed}'
+
+
+@dataclass(frozen=True)
+class RobustnessRow(RobustnessRun):
+    """The result of one cell."""
+
+    digest: str
+    success: bool
+    time_s: float  # until success, else the limit
+    limit_s: float
+    fault: str  # of the bridge, the first one; '' without
+    misfit_s: float | None  # time at which a misfit is first shown; None: never
+    parameters: Mapping[str, ParameterEstimate]  # at the end; empty without a belief
+    compute_s: float
+    made_by: str  # version and processor
+    missed: float | None = None  # share of plans that were late; None in simulated time
+    holds: int | None = None  # times that the bridge held the arm; None in simulated time
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether all 90 % intervals that can be judged hold the truth; None without one."""
+        judged = [one.inside for one in self.parameters.values() if one.inside is not None]
+        return all(judged) if judged else None
+
+
+def task_texts(source: str, text: str, sweep: str) -> Iterator[tuple[tuple[float, ...], str]]:
+    """Yield the values and the task's YAML of each point; ConfigError if it is invalid."""
+    for point in SWEEPS[sweep].points(parse_task(text, source)):
+        changed = in_world(text, point.world)
+        parse_task(changed, source)
+        yield point.values, changed

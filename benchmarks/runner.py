@@ -1,0 +1,165 @@
+"""Run a study: compute the rows that are missing, and write tables, figures and the page."""
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+from pathlib import Path
+import sys
+from typing import Any
+
+from benchmarks import pages, row_store
+from benchmarks.row_store import RowStore
+from benchmarks.study import Results, Study
+from emppi_ros.calibration import hardware, report
+from emppi_ros.calibration.report import Provenance
+from emppi_ros.cli import output
+from emppi_ros.core.errors import BenchError, EmppiError
+from emppi_ros.parallel import workers
+
+PAGE = 'results.md'
+RESUMES = """
+Each finished run is stored as a row of DIR/rows.jsonl. The same command with the same DIR resumes
+an interrupted benchmark, and computes runs again if their {outdated_by} have changed. After
+another change of the code, use another DIR. The report is DIR/{page}.
+"""
+
+
+def add_command(study: Study[Any, Any], studies: Any) -> None:
+    """Add a study to the parser of `emppi bench`."""
+    resumes = RESUMES.format(outdated_by=study.outdated_by, page=PAGE)
+    parser = studies.add_parser(
+        study.name,
+        help=study.help,
+        description=f'{study.description.strip()}\n{resumes}'.rstrip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for name, axis in study.axes.items():
+        parser.add_argument(
+            f'--{name}', nargs='+', action='extend', metavar='NAME', help=axis.describe()
+        )
+    if study.seeds is not None:
+        default = study.seeds_help or f'{study.seeds[0]}-{study.seeds[-1]}'
+        parser.add_argument(
+            '--seeds',
+            metavar='N',
+            type=output.seeds,
+            help=f'seeds: their number, or a range such as 50-59 ({default})',
+        )
+    study.add_options(parser)
+    if study.parallel:
+        output.add_workers(parser)
+    else:
+        parser.set_defaults(jobs=1, scheduler=None)
+    folder = Path('out') / study.name
+    parser.add_argument(
+        '--out',
+        metavar='DIR',
+        type=Path,
+        default=folder,
+        help=f'folder of the rows and the report ({folder})',
+    )
+    parser.add_argument(
+        '--quick',
+        action='store_true',
+        help=f'check that everything works: {study.quick}; no evidence',
+    )
+    parser.add_argument(
+        '--so-far', action='store_true', help='report the finished runs, compute nothing'
+    )
+    parser.add_argument('--json', action='store_true', help='print one JSON object')
+    parser.set_defaults(execute=functools.partial(run, study))
+
+
+def run(study: Study[Any, Any], options: argparse.Namespace) -> None:
+    """Compute missing rows, write the report and print its numbers."""
+    workers.check(options.jobs, options.scheduler)
+    names = {name: _split(words) for name in study.axes if (words := getattr(options, name))}
+    selection = study.select(getattr(options, 'seeds', None), options.quick, options, **names)
+    wanted, skipped = study.cells(selection)
+    for line in skipped:
+        say(f'skipped: {line}')
+    store: RowStore[Any] = RowStore(options.out, study.row)
+    if getattr(options, 'fresh', False) and not options.so_far:
+        store.forget(wanted)
+    counts, rows = _finish(study, options, store, wanted)
+    results = Results(rows, options.out, selection, wanted)
+    data, lines = write(study, results, _provenance(options), skipped)
+    if options.json:
+        print(output.to_json({**counts, 'out': str(options.out), **data}), flush=True)
+        return
+    output.show(counts, as_json=False)
+    for line in lines:
+        print(line)
+
+
+def _split(words: Sequence[str]) -> list[str]:
+    """Return the unique names in arguments such as `a,b c`."""
+    return list(dict.fromkeys(name for word in words for name in word.split(',') if name))
+
+
+def _finish(
+    study: Study[Any, Any],
+    options: argparse.Namespace,
+    store: RowStore[Any],
+    wanted: Sequence[Any],
+) -> tuple[dict[str, int], list[Any]]:
+    """Return counts of runs, and the rows of the wanted cells; compute those that are missing."""
+    rows, outdated = store.finished(wanted), store.outdated(wanted)
+    reused = len(rows)
+    if reused:
+        say(f'{reused} of {len(wanted)} runs are already finished')
+    if outdated:
+        action = 'left out' if options.so_far else 'recomputed'
+        say(f'{outdated} have outdated {study.outdated_by}: {action}')
+    if options.so_far and not reused:
+        raise BenchError(f'--so-far: none of these runs is finished in {store.path}')
+    if not options.so_far:
+        spread = functools.partial(workers.spread, jobs=options.jobs, scheduler=options.scheduler)
+        rows = _complete(study.name, store, wanted, lambda cells: study.compute_all(cells, spread))
+    return {'runs': len(rows), 'reused': reused, 'outdated': outdated}, rows
+
+
+def _complete(
+    name: str,
+    store: RowStore[Any],
+    wanted: Sequence[Any],
+    compute: Callable[[Sequence[Any]], Iterable[Any]],
+) -> list[Any]:
+    try:
+        with output.progress(name, len(wanted), 'runs') as advance:
+            return row_store.complete(store, wanted, compute, advance)
+    except (KeyboardInterrupt, EmppiError):
+        count = len(store.finished(wanted))
+        say(f'{count} of {len(wanted)} runs are stored in {store.path}; the same command resumes')
+        raise
+
+
+def _provenance(options: argparse.Namespace) -> Provenance:
+    """Return command, date and machine of this run."""
+    machine = dict(hardware.describe())
+    if options.scheduler is not None:
+        at = options.scheduler
+        machine['cluster'] = f'runs were computed on {at}; the machine is its client'
+    return report.provenance(options.words, machine, options.quick)
+
+
+def write(
+    study: Study[Any, Any], results: Results, origin: Provenance, skipped: Sequence[str] = ()
+) -> tuple[Mapping[str, Any], Sequence[str]]:
+    """Write tables, figures and the page; return the numbers for JSON, and lines to print."""
+    page = study.page(results)
+    written = [*row_store.write_tables(results.folder, page.tables), *page.figures]
+    parts = [
+        pages.fill(page.template or study.name, page.values).rstrip(),
+        pages.ORIGIN,
+        *pages.origin(results.rows, len(results.cells), origin, skipped),
+    ]
+    written.append(report.write(results.folder / PAGE, parts))
+    for path in written:
+        say(f'wrote {path}')
+    return page.data, list(page.lines)
+
+
+def say(text: str) -> None:
+    """Print a line for the operator."""
+    print(text, file=sys.stderr)

@@ -1,0 +1,205 @@
+"""
+A study: axes, cells, one row for each cell, and a page that is written from the rows.
+
+A new study is a module of `benchmarks/studies`, its page `NAME.md` beside it, and one name in
+`emppi_ros/cli/bench.py`. `benchmarks.runner` stores, resumes, and writes the page.
+"""
+
+from abc import ABC, abstractmethod
+import argparse
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from benchmarks.row_store import Table
+from emppi_ros.core.errors import ConfigError, unknown
+
+T = TypeVar('T')
+
+
+@dataclass(frozen=True)
+class Run:
+    """
+    Base of cells and rows.
+
+    The direct subclass has the fields that identify a run; a cell and its row derive from it.
+    """
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The fields that identify the run."""
+        (kind,) = (kind for kind in type(self).__mro__ if Run in kind.__bases__)
+        return {one.name: getattr(self, one.name) for one in fields(kind)}
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Identifies the run."""
+        return tuple(self.identity.values())
+
+
+@dataclass(frozen=True)
+class Axis:
+    """
+    An option that selects names.
+
+    Attributes
+    ----------
+    kind : str
+        What a name is the name of, for messages.
+    names : collection of str
+        Allowed names; empty if the cells check them.
+    default : sequence of str
+        Names that are selected without the option; empty for all.
+    help : str
+        Description; '' for the list of names.
+
+    """
+
+    kind: str
+    names: Collection[str] = ()
+    default: Sequence[str] = ()
+    help: str = ''
+
+    def describe(self) -> str:
+        """Return the help of the option."""
+        names = ', '.join(self.names)
+        if not self.default:
+            return f'{self.kind}s (all): {self.help or names}'
+        default = ', '.join(self.default)
+        return f'{self.kind}s ({default}){": " if self.help else ", of "}{self.help or names}'
+
+
+def described(items: Mapping[str, Any]) -> str:
+    """Return names with the descriptions of their values, for the help of an axis."""
+    return '; '.join(f'{name}: {getattr(one, "description", one)}' for name, one in items.items())
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to run."""
+
+    names: Mapping[str, Sequence[str]]  # by axis
+    seeds: Sequence[int]  # empty: the study has no seeds, or each task has its own
+    quick: bool = False
+    options: argparse.Namespace = field(default_factory=argparse.Namespace)  # of this study only
+
+
+class Cells(NamedTuple):
+    """The runs of a selection, and a line for each thing that is left out, with the reason."""
+
+    cells: Sequence[Any]
+    skipped: Sequence[str] = ()
+
+
+class Results(NamedTuple):
+    """Rows of finished runs, and what they belong to."""
+
+    rows: Sequence[Any]
+    folder: Path  # of the figures
+    selection: Selection
+    cells: Sequence[Any] = ()  # also those that are not finished
+
+
+class Page(NamedTuple):
+    """
+    What a study reports.
+
+    Attributes
+    ----------
+    values : mapping
+        Name -> a value, or the paragraphs that replace `{name}` in the template of the page.
+    tables : mapping
+        File name -> header and lines, for CSV.
+    figures : sequence of Path
+        Pictures that were written.
+    lines : iterable of str
+        The most important numbers, for the terminal.
+    data : mapping
+        The same, for JSON.
+    template : str
+        Name of the template in `benchmarks/studies`; '' for that of the study.
+
+    """
+
+    values: Mapping[str, Any]
+    tables: Mapping[str, Table]
+    figures: Sequence[Path]
+    lines: Iterable[str]
+    data: Mapping[str, Any]
+    template: str = ''
+
+
+def grouped(rows: Iterable[T], *names: str) -> dict[Any, list[T]]:
+    """
+    Group rows by a field, or by a tuple of several, in order of first appearance.
+
+    pandas is no help here: rows contain mappings, and groups are few.
+    """
+    groups: dict[Any, list[T]] = {}
+    for row in rows:
+        key = tuple(getattr(row, name) for name in names)
+        groups.setdefault(key if len(names) > 1 else key[0], []).append(row)
+    return groups
+
+
+C = TypeVar('C')
+R = TypeVar('R')
+Spread = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+
+
+class Study(ABC, Generic[C, R]):
+    """A benchmark; C is the type of its cells, R that of its rows."""
+
+    name: ClassVar[str]
+    help: ClassVar[str]
+    description: ClassVar[str]
+    row: ClassVar[type[Any]]
+    axes: ClassVar[Mapping[str, Axis]]
+    seeds: ClassVar[Sequence[int] | None] = None  # None: no option `--seeds`
+    seeds_help: ClassVar[str] = ''  # '': the first and the last one
+    quick: ClassVar[str]  # what a quick run is
+    quick_seeds: ClassVar[int] = 1
+    outdated_by: ClassVar[str]  # what a row was computed with, and may have changed
+    parallel: ClassVar[bool] = True  # False: runs are timed, and computed one after the other
+
+    def add_options(self, parser: Any) -> None:
+        """Add options that are no axes."""
+        return
+
+    def select(
+        self,
+        seeds: Sequence[int] | None = None,
+        quick: bool = False,
+        options: argparse.Namespace | None = None,
+        **names: Sequence[str],
+    ) -> Selection:
+        """Return a selection, with defaults for the rest; ConfigError if a name is unknown."""
+        for name, given in names.items():
+            allowed = self.axes[name].names
+            for one in given if allowed else ():
+                if one not in allowed:
+                    raise ConfigError(f'--{name}: {unknown(self.axes[name].kind, one, allowed)}')
+        chosen = {
+            name: names.get(name) or tuple(axis.default or axis.names)
+            for name, axis in self.axes.items()
+        }
+        if seeds is None:
+            seeds = (self.seeds or ())[: self.quick_seeds if quick else None]
+        return Selection(chosen, seeds, quick, options or argparse.Namespace())
+
+    @abstractmethod
+    def cells(self, selection: Selection) -> Cells:
+        """Return the runs of a selection."""
+
+    @abstractmethod
+    def compute(self, cell: C) -> R:
+        """Return the row of a cell."""
+
+    def compute_all(self, cells: Sequence[C], spread: Spread) -> Iterable[R]:
+        """Yield the rows of cells; `spread` calls a function with each of some items."""
+        return spread(self.compute, cells)
+
+    @abstractmethod
+    def page(self, results: Results) -> Page:
+        """Write the figures of some results, and return what to report."""

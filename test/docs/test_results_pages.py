@@ -1,0 +1,49 @@
+"""Pages of results are those of their published rows."""
+
+import importlib
+import re
+
+from matplotlib.figure import Figure
+from pages import ROOT
+import published
+import pytest
+
+from benchmarks import pages
+from benchmarks.paper import joint_pictures
+from benchmarks.study import Results
+from emppi_ros.core import config
+
+STUDIES = {
+    'results': 'paper',
+    'results_load': 'robustness',
+    **{
+        f'results_{name}': name
+        for name in (
+            'articulate', 'belief', 'peers', 'real', 'robustness', 'track', 'video',
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize('folder', STUDIES)
+def test_a_page_is_that_of_its_published_rows(folder, tmp_path, monkeypatch):
+    pictures = [ROOT / 'docs' / folder / f'{name}.png' for name in _articulations(folder)]
+    monkeypatch.setattr(joint_pictures, 'write_all', lambda *_: pictures)  # from runs, not rows
+    monkeypatch.setattr(Figure, 'savefig', lambda *_, **__: None)
+    study = importlib.import_module(f'benchmarks.studies.{STUDIES[folder]}').STUDY
+    rows = [config.build(study.row, row, folder) for row in published.rows(folder)]
+    cells = ()
+    if study.name == 'paper':  # its page lists the settings of tasks
+        pytest.importorskip('gymnasium', reason='the extra `tasks` is not installed')
+        cells = study.cells(study.select()).cells
+    page = study.page(Results(rows, tmp_path, study.select(), cells))
+    text = pages.fill(page.template or study.name, page.values)
+    committed, _, origin = published.text(f'docs/{folder}.md').partition(pages.ORIGIN)
+    assert f'emppi bench {study.name}' in origin
+    assert committed.replace(f']({folder}/', '](').strip() == text.strip()
+
+
+def _articulations(folder):
+    return dict.fromkeys(
+        re.findall(r'/(articulation_\w+)\.png', published.text(f'docs/{folder}.md'))
+    )
