@@ -186,10 +186,10 @@ class SessionReplay:
         task = journal.make_task(metadata, self.where)
         self.notes += [n for n in journal.differences(metadata, task) if n not in self.notes]
         self.session = SESSIONS[self.topic](task, int(metadata['seed']))
-        own = _random_stream(snapshot.dump(self.session))
+        expected = _random_stream(snapshot.dump(self.session))
         snapshot.restore(self.session, state)
         self.session.resume()
-        if _random_stream(state) != own:
+        if _random_stream(state) != expected:
             self.notes.append(
                 f'the random numbers of the bag are not those of its seed {metadata["seed"]} '
                 '(another seed, or another NumPy); those of the bag are used'
@@ -259,13 +259,13 @@ class Comparison:
     def unexplained(self) -> list[int]:
         """Stamps of recorded tables that were not replayed, within the span of the replay."""
         low, high = self._span or (1, 0)
-        return sorted(s for s, left in self._recorded.items() if left and low <= s <= high)
+        return sorted(s for s, entries in self._recorded.items() if entries and low <= s <= high)
 
     @property
     def outside(self) -> int:
         """Number of tables recorded before or after the span of the replay."""
-        left = sum(map(len, self._recorded.values()))
-        return left - len(self.unexplained)
+        remaining = sum(map(len, self._recorded.values()))
+        return remaining - len(self.unexplained)
 
     def _describe(
         self, stamp_ns: int, recorded: Array, table: Array, columns: Sequence[str]

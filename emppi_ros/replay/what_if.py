@@ -44,7 +44,9 @@ def run(
     if not new:
         raise ReplayError(f'{where}: the belief of {task.where} is never updated')
     observed = bag_report.observe(bag)
-    beliefs = [(one.stamp - (observed.observer.started or 0.0), one.belief) for one in new]
+    beliefs = [
+        (update.stamp - (observed.observer.started or 0.0), update.belief) for update in new
+    ]
     later = [i for i, (time, _) in enumerate(beliefs) if time >= 0.0] or range(len(beliefs))
     series: dict[str, Any] = {
         **observed.observer.truths(task),
@@ -63,8 +65,8 @@ def run(
         'what_if': task.where,
         'seed': seed,
         'beliefs': len(new),
-        'ess_min': min(one.ess for one in new),
-        'recorded_ess_min': min((one.ess for one in old), default=np.nan),
+        'ess_min': min(update.ess for update in new),
+        'recorded_ess_min': min((update.ess for update in old), default=np.nan),
         'parameters': parameters,
         'notes': observed.notes,
     }

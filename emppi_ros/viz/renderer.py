@@ -122,8 +122,8 @@ def framing_camera(task: Task, model: mujoco.MjModel, aspect: float) -> mujoco.M
     low, high = points.min(axis=0), points.max(axis=0)
     middle = 0.5 * (low + high)
     half = np.tan(0.5 * np.radians(model.vis.global_.fovy)) * np.array([aspect, 1.0])
-    away = points - middle
-    camera.distance = float(np.max(np.abs(away[:, :2]) / half + away[:, 2:]) * _MARGIN)
+    offset = points - middle
+    camera.distance = float(np.max(np.abs(offset[:, :2]) / half + offset[:, 2:]) * _MARGIN)
     camera.lookat[:] = middle @ axes
     return camera
 

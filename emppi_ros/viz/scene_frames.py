@@ -101,7 +101,7 @@ def _mean_axis(weights: Array, axes: Array) -> Array:
 def _limits(robot: Robot) -> dict[str, UrdfLimits]:
     limits = robot.limits
     rows = zip(limits.position.lower, limits.position.upper, limits.velocity, strict=True)
-    found = {name: UrdfLimits(*row) for name, row in zip(robot.commanded, rows, strict=True)}
+    urdf_limits = {name: UrdfLimits(*row) for name, row in zip(robot.commanded, rows, strict=True)}
     for name, effort in zip(robot.commanded, limits.effort, strict=False):  # there may be none
-        found[name] = found[name]._replace(effort=effort)
-    return found
+        urdf_limits[name] = urdf_limits[name]._replace(effort=effort)
+    return urdf_limits

@@ -63,7 +63,7 @@ def true_poses(model: mujoco.MjModel, time: Array, qpos: Array) -> list[Signal]:
     return [
         Signal(
             'pose', model.body(body).name, UNITS['pose'][0], time,
-            np.array([np.concatenate([one.xpos[body], one.xquat[body]]) for one in states]), 'run',
+            np.array([np.concatenate([s.xpos[body], s.xquat[body]]) for s in states]), 'run',
         )
         for body in moving
         if model.body(body).name

@@ -86,8 +86,8 @@ class FciConnection:
     def fault(self) -> str:
         """Return why the robot stopped, '' if it did not; to be called every cycle."""
         now, asking = time.monotonic(), self._asking
-        away, self._polled = now - self._polled > _AWAY_S, now
-        if asking is not None and away:
+        was_silent, self._polled = now - self._polled > _AWAY_S, now
+        if asking is not None and was_silent:
             self._asking = now
         elif asking is not None and now - asking > _SILENCE_S:
             self._lose(now - asking)
@@ -223,8 +223,8 @@ class FciConnection:
         if _refusal(state):
             self._robot.recover_from_errors()
             state = self._robot.state
-        if left := _refusal(state) or self._pushed(np.abs(state.tau_ext_hat_filtered)):
-            raise EmppiError(left)
+        if reason := _refusal(state) or self._pushed(np.abs(state.tau_ext_hat_filtered)):
+            raise EmppiError(reason)
 
     def _end(self) -> None:
         with contextlib.suppress(Exception):  # the connection is closed anyway

@@ -100,9 +100,9 @@ class MarkerInputs:
         stamp = estimator.stamp
         state, tracks = estimator.state(stamp), estimator.tracks(stamp)
         plan = self._plan if self._plan is not None and self._plan.end > stamp else None
-        seen = self._candidates if abs(self._candidates_at - stamp) < _MAX_AGE_S else None
+        candidates = self._candidates if abs(self._candidates_at - stamp) < _MAX_AGE_S else None
         return DisplayState(
-            stamp, state, tracks, self._belief, plan, seen, self._stage, self._changes
+            stamp, state, tracks, self._belief, plan, candidates, self._stage, self._changes
         )
 
     def _guarded(self, topic: str, take: Callable[..., None]) -> Callable[[object], None]:

@@ -59,7 +59,7 @@ class RunRecord:
                 name: getattr(self, name)[beliefs]
                 for name in ('belief_times', 'belief_theta', 'belief_weights', 'ess')
             },
-            changes=tuple(one for one in self.changes if one[0] <= end),
+            changes=tuple(change for change in self.changes if change[0] <= end),
         )
 
     @property
@@ -166,7 +166,7 @@ class RunObserver:
     def changes(self) -> tuple[tuple[float, str], ...]:
         """Time [s] since the start and parameter of each change that was detected after it."""
         stamps = ((float(text) - (self.started or 0.0), name) for text, name in self._changes)
-        return tuple(sorted(one for one in stamps if one[0] >= 0.0))
+        return tuple(sorted(pair for pair in stamps if pair[0] >= 0.0))
 
     def truths(self, task: Task) -> dict[str, Array]:
         """Return the fields of a record that hold the true parameters of a task."""

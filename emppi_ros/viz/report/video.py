@@ -149,8 +149,10 @@ class BeliefOverlay:
     """Draws the belief of a record into its scene, at any time."""
 
     def __init__(self, task: Task, record: RunRecord) -> None:
-        known = bool(np.isfinite(record.truth).all())
-        model = with_parameters(task.model, task.parameters, record.truth) if known else task.model
+        has_truth = bool(np.isfinite(record.truth).all())
+        model = (
+            with_parameters(task.model, task.parameters, record.truth) if has_truth else task.model
+        )
         self._task, self._record, self._data = task, record, mujoco.MjData(model)
         self._extent = scene_extent(task)
 

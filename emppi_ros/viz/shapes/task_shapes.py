@@ -38,7 +38,8 @@ class DisplayState(NamedTuple):
         estimator, stamp = loop.estimator, loop.estimator.stamp
         state, tracks = estimator.state(stamp), estimator.tracks(stamp)
         detected = tuple(
-            ShownChange(one.stamp, one.parameter, one.before) for one in loop.filter.changes.events
+            ShownChange(change.stamp, change.parameter, change.before)
+            for change in loop.filter.changes.events
         )
         return cls(
             stamp, state, tracks, loop.filter.belief, plan, loop.planner.candidates,
