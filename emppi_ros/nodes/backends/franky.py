@@ -214,6 +214,9 @@ class FrankyBackend(Backend):
         return api.JointVelocityMotion(velocity, duration, api.RelativeDynamicsFactor.MAX_DYNAMICS)
 
 
+BACKEND = FrankyBackend
+
+
 def _check_urdf(robot: Robot, urdf: str) -> list[str]:
     """Return how a robot's own URDF, if it has one, contradicts the configuration."""
     for i, name in enumerate(robot.commanded, 1):  # the URDF may have no prefix
