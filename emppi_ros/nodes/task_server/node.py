@@ -271,8 +271,7 @@ class TaskServerNode(TaskFollowerNode):
 
     def _take_reply(self, message: String) -> None:
         reply, goal = switch_protocol.read_reply(message.data), self._goal
-        results = (switch_protocol.DONE, switch_protocol.FAILED, switch_protocol.REFUSED)
-        if reply is None or goal is None or reply.said not in results:
+        if reply is None or goal is None or reply.said not in switch_protocol.RESULTS:
             return
         if goal.request and reply.about == switch_protocol.digest(goal.request):
             goal.reply = reply
