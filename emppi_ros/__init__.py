@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from emppi_ros.pipeline.identification import identify
     from emppi_ros.pipeline.mechanism import articulate, video_to_task
     from emppi_ros.pipeline.video_tracks import track
-    from emppi_ros.planning.mppi import plan
+    from emppi_ros.planning.plan_update import PlanProblem, plan
     from emppi_ros.planning.planner import Planner
     from emppi_ros.priors.distributions import Prior
     from emppi_ros.priors.particles import Belief
@@ -38,6 +38,7 @@ __all__ = [
     'Estimator',
     'ParameterConfig',
     'ParticleFilter',
+    'PlanProblem',
     'Planner',
     'PlannerConfig',
     'Pose',
@@ -60,6 +61,7 @@ _MODULES = {
     'Estimator': 'state.estimator',
     'ParameterConfig': 'tasks.schema',
     'ParticleFilter': 'belief.particle_filter',
+    'PlanProblem': 'planning.plan_update',
     'Planner': 'planning.planner',
     'PlannerConfig': 'tasks.planner_config',
     'Pose': 'core.pose',
@@ -70,7 +72,7 @@ _MODULES = {
     'articulate': 'pipeline.mechanism',
     'identify': 'pipeline.identification',
     'load_task': 'tasks.task',
-    'plan': 'planning.mppi',
+    'plan': 'planning.plan_update',
     'track': 'pipeline.video_tracks',
     'video_to_task': 'pipeline.mechanism',
 }

@@ -20,8 +20,8 @@ from emppi_ros.belief.particle_filter import FilterUpdate, ParticleFilter
 from emppi_ros.priors import particles
 from emppi_ros.priors.distributions import to_bounded
 from emppi_ros.priors.particles import Belief
-from emppi_ros.state.commands import Commands
 from emppi_ros.state.estimator import Observation
+from emppi_ros.state.time_series import Commands
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.belief.estimators import GaussianEstimator
+from emppi_ros.belief.measurement_model import LONGEST_S, Predictor
 from emppi_ros.belief.particle_filter import FilterUpdate
-from emppi_ros.belief.prediction import LONGEST_S, Predictor
 from emppi_ros.core.errors import import_optional
 from emppi_ros.model.ensemble import State
-from emppi_ros.state.commands import Commands
 from emppi_ros.state.estimator import Observation
+from emppi_ros.state.time_series import Commands
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]

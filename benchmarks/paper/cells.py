@@ -12,7 +12,7 @@ import yaml
 from benchmarks.paper import published
 from emppi_ros.core import config, yaml_edit
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.tasks.planner_config import RISK_MEASURES
+from emppi_ros.strategies.risk import MEASURES as RISK_MEASURES
 from emppi_ros.tasks.task import Task, parse_task, task_text
 
 TASKS = (

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import physics_steps
 from benchmarks.real import online, toss_forecasts, tosses
 from benchmarks.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording, tosses_of
 from benchmarks.real.rows import Estimate, ForecastError, RealCell, RealRow, Score
@@ -24,6 +23,7 @@ from emppi_ros.identify.common.motion import MAX_STEPS_PER_SAMPLE, Motion, resam
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.methods import Identification, RunSettings
 from emppi_ros.identify.shooting import estimation, forecast, torque_noise, windows
+from emppi_ros.model.ensemble import Ensemble
 from emppi_ros.recordings.recordings import Recording, read_recording
 
 Array = npt.NDArray[np.float64]
@@ -69,12 +69,13 @@ def _of_motion(cell: RealCell, threads: int) -> MethodResult:
     if cell.method in BELIEFS:
         return _of_belief(cell, plant, recording, threads)
     began = time.perf_counter()
-    with physics_steps.counted() as counter:
-        samples = _identify(cell.method, plant, recording, threads).samples
+    before = Ensemble.steps
+    samples = _identify(cell.method, plant, recording, threads).samples
+    steps = Ensemble.steps - before
     duration = time.perf_counter() - began
     quantities = _quantities(dataset, plant, cell.recording, samples)
     forecasts = _forecasts(plant, recording, samples[:_SAMPLES], threads)
-    return MethodResult(quantities, forecasts, {}, (), duration, counter.count)
+    return MethodResult(quantities, forecasts, {}, (), duration, steps)
 
 
 def _of_belief(cell: RealCell, plant: Plant, recording: Recording, threads: int) -> MethodResult:

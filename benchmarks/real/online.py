@@ -11,7 +11,7 @@ from scipy.signal import savgol_coeffs
 
 from benchmarks.real.rows import Score
 from emppi_ros.belief.belief_session import BeliefSession
-from emppi_ros.belief.prediction import Predictor
+from emppi_ros.belief.measurement_model import Predictor
 from emppi_ros.calibration import statistics
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.plant import Plant

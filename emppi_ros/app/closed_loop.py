@@ -11,16 +11,16 @@ import dataclasses
 import time
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.app.trace import Frame, SuccessMonitor, Trace
-from emppi_ros.belief import diagnostics
+from emppi_ros.belief import belief_monitor
 from emppi_ros.belief.belief_session import BeliefSession
 from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import AllDivergedError, ConfigError, StaleInputError, unknown
 from emppi_ros.model.parameters import nominal_values
 from emppi_ros.planning.planner import Planner
@@ -32,7 +32,6 @@ from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.task import Task
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
 CONTROLLERS = ('emppi', 'mppi-true', 'mppi-nominal', 'mppi-mean', 'mppi-wrong', 'no-update')
 _OFF = 1e9  # a threshold that is never reached
 _FRAME_RATE_HZ = 50.0  # of success checks and recorded frames
@@ -376,7 +375,7 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
             {'parameter': change.parameter, 'time_s': round(change.stamp, 3)}
             for change in trace.changes
         ],
-        'unresolved': diagnostics.unresolved(task.prior, belief) if trace.beliefs else [],
+        'unresolved': belief_monitor.unresolved(task.prior, belief) if trace.beliefs else [],
         **({'ess_min': min(trace.ess)} if trace.ess else {}),
         'plan_ms': {
             'p50': float(np.percentile(plan_ms, 50)),

@@ -5,17 +5,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-from emppi_ros.belief.change_detection import DetectedChange
+from emppi_ros.belief.changes import DetectedChange
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import to_quaternion
 from emppi_ros.priors.particles import Belief
 from emppi_ros.sim.simulated_robot import JointReading, PoseReading
 from emppi_ros.tasks.hold_timer import ROUNDING_S, HoldTimer
 from emppi_ros.tasks.task import Task
-
-Array = npt.NDArray[np.float64]
 
 
 class Frame(NamedTuple):

@@ -10,21 +10,18 @@ from collections import Counter, deque
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.belief.particle_filter import ParticleFilter
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.core.pose import Pose
 from emppi_ros.journal import snapshot
-from emppi_ros.journal.journal import journaled
-from emppi_ros.journal.measurements import Measurements
+from emppi_ros.journal.journal import Measurements, journaled
 from emppi_ros.model.ensemble import State
 from emppi_ros.priors.particles import Belief
-from emppi_ros.state.estimator import Observation
-from emppi_ros.state.jump_detector import JumpDetector
+from emppi_ros.state.estimator import JumpDetector, Observation
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _LONGEST_WAIT_S = 0.5  # for joint states and applied commands to reach a pose's stamp
 
 

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.belief import information, noise
+from emppi_ros.belief.changes import Jumps
 from emppi_ros.belief.noise import NoiseScale
-from emppi_ros.belief.transition import Jumps
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.journal.snapshot import restorable
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors import particles
@@ -27,7 +27,6 @@ from emppi_ros.priors.particles import Belief
 from emppi_ros.priors.resampling import Indices, ResamplingConfig
 from emppi_ros.tasks.objects import Block
 
-Array = npt.NDArray[np.float64]
 _RESOLUTION = 0.5  # of the draws after a jump, in sd of the prior
 
 
@@ -49,7 +48,7 @@ class Statistics(NamedTuple):
     information: Array
 
 
-class BlockUpdate(NamedTuple):
+class WeightedBlock(NamedTuple):
     """
     A block after an observation.
 
@@ -57,19 +56,16 @@ class BlockUpdate(NamedTuple):
     ----------
     belief : Belief
         Particles of the block's parameters.
-    statistics : Statistics
-        Learned noise and information.
+    power : float
+        Power of the likelihood: below 1 if it was tempered.
     ess : float
-        Effective sample size before resampling.
-    parents : (M,) array or None
-        The particle that each one was before resampling; None if they were not resampled.
+        Effective sample size.
 
     """
 
     belief: Belief
-    statistics: Statistics
+    power: float
     ess: float
-    parents: Indices | None
 
 
 class BlockPrior(NamedTuple):
@@ -113,66 +109,66 @@ def start(prior: BlockPrior, count: int) -> Statistics:
     return Statistics(None, information.start(prior.spread, count))
 
 
-def update(
+def reweight(
     config: ResamplingConfig,
-    dof: float,
     prior: BlockPrior,
     belief: Belief,
     log_likelihood: Array,
-    errors: Array,
+    statistics: Statistics,
+) -> WeightedBlock:
+    """Weigh particles (M, P) of all parameters by the block's log-likelihood (M,)."""
+    if statistics.noise is not None:
+        log_likelihood = statistics.noise.power * log_likelihood
+    block = Belief(belief.theta[:, prior.columns], belief.log_weights)
+    block, power = particles.update(config, block, log_likelihood)
+    return WeightedBlock(block, power, weights.effective_sample_size(block.log_weights))
+
+
+def learn(
+    dof: float, prior: BlockPrior, block: WeightedBlock, errors: Array, statistics: Statistics
+) -> Statistics:
+    """
+    Return noise and information after errors (M, N), in units of the configured sd.
+
+    `dof` are the degrees of freedom of their distribution. A fixed scale stays as it is.
+    """
+    scale, fisher = statistics
+    if scale is None:
+        return statistics
+    (theta, log_weights), power, _ = block
+    z = to_unbounded(prior.parameters, theta)[:, prior.within]
+    precision = noise.precision(scale, dof, log_weights, errors)
+    jacobian = information.sensitivity(log_weights, z, errors, precision, prior.spread)
+    fisher = information.add(fisher, jacobian, power * scale.power * precision)
+    scale = noise.update(scale, dof, log_weights, errors, precision, jacobian, prior.spread)
+    lag = np.minimum(noise.lag(scale), 1.0) * prior.spread**2
+    if lag.any():
+        fisher = information.raise_variance(fisher, log_weights, lag)
+    return Statistics(scale, fisher)
+
+
+def resample(
+    config: ResamplingConfig,
+    prior: BlockPrior,
+    belief: Belief,
     statistics: Statistics,
     rng: np.random.Generator,
     always: bool,
-) -> BlockUpdate:
+) -> tuple[Belief, Statistics, Indices | None]:
     """
-    Weigh the particles of a block, learn the noise, and resample.
+    Resample a block, `always` or if its effective sample size is too small.
 
-    Parameters
-    ----------
-    config : ResamplingConfig
-        When and how to resample.
-    dof : float
-        Degrees of freedom of the errors' distribution, if its scale is learned.
-    prior : BlockPrior
-        Prior of the block.
-    belief : Belief
-        Particles (M, B) of the block's parameters.
-    log_likelihood : (M,) array
-        Log-likelihood of each particle; -inf if it diverged.
-    errors : (M, N) array
-        Errors of the values that weight the block, in units of the configured sd.
-    statistics : Statistics
-        Learned noise and information before.
-    rng : numpy Generator
-        Source of the noise.
-    always : bool
-        Resample even if the effective sample size is large.
-
+    Return particles and statistics, and the particle that each one was; None if none was drawn.
     """
     scale, fisher = statistics
+    before, draw = belief, particles.draw if always else particles.resample
+    belief, parents = draw(config, prior.parameters, belief, rng)
+    if parents is None:
+        return belief, statistics, None
+    fisher = fisher[parents]
     if scale is not None:
-        log_likelihood = scale.power * log_likelihood
-    belief, power = particles.update(config, belief, log_likelihood)
-    ess = weights.effective_sample_size(belief.log_weights)
-    if scale is not None:
-        z = to_unbounded(prior.parameters, belief.theta)[:, prior.within]
-        precision = noise.precision(scale, dof, belief.log_weights, errors)
-        jacobian = information.sensitivity(belief.log_weights, z, errors, precision, prior.spread)
-        fisher = information.add(fisher, jacobian, power * scale.power * precision)
-        covariance = weights.covariance(belief.log_weights, z)
-        scale = noise.update(
-            scale, dof, belief.log_weights, errors, precision, jacobian, prior.spread
-        )
-        lag = np.minimum(noise.lag(scale), 1.0) * prior.spread**2
-        if lag.any():
-            fisher = information.raise_variance(fisher, belief.log_weights, lag)
-    resample = particles.draw if always else particles.resample
-    belief, parents = resample(config, prior.parameters, belief, rng)
-    if parents is not None:
-        fisher = fisher[parents]
-        if scale is not None:
-            belief = _raise_spread(prior, belief, covariance, fisher, rng)
-    return BlockUpdate(belief, Statistics(scale, fisher), ess, parents)
+        belief = _raise_spread(prior, belief, _covariance(prior, before), fisher, rng)
+    return belief, Statistics(scale, fisher), parents
 
 
 def jump(prior: BlockPrior, statistics: Statistics, jumps: Jumps) -> Statistics:
@@ -211,10 +207,14 @@ def follow_change(
     for i in np.flatnonzero(np.isin(prior.uncertain, changed)):
         column = np.full(len(fisher), i)
         fisher = information.jump(fisher, column, _RESOLUTION * prior.spread)
-    z = to_unbounded(prior.parameters, belief.theta)[:, prior.within]
-    covariance = weights.covariance(belief.log_weights, z)
-    belief = _raise_spread(prior, belief, covariance, fisher, rng)
+    belief = _raise_spread(prior, belief, _covariance(prior, belief), fisher, rng)
     return belief, Statistics(noise.forget_recent(scale), fisher)
+
+
+def _covariance(prior: BlockPrior, belief: Belief) -> Array:
+    """Return the covariance (U, U) of the uncertain parameters in unbounded coordinates."""
+    z = to_unbounded(prior.parameters, belief.theta)[:, prior.within]
+    return weights.covariance(belief.log_weights, z)
 
 
 def _raise_spread(

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from emppi_ros.belief.change_detection import DetectedChange
-from emppi_ros.belief.diagnostics import SMALLEST
+from emppi_ros.belief.belief_monitor import SMALLEST
+from emppi_ros.belief.changes import DetectedChange
 
 _FEW = 2.0  # effective particles, below which a single one decides
 

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.priors.joint_prior import JointPrior
 
-Array = npt.NDArray[np.float64]
 _VALUES = 200  # that are tried, evenly spaced
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 
-Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 _RIDGE = 1e-6  # of the prior's variance: particles closer than this are one
 _SIGNIFICANT = 3.0  # times the information that chance adds

@@ -21,12 +21,11 @@ detected change discards the scores since then.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.journal.snapshot import restorable
 
-Array = npt.NDArray[np.float64]
 _MEMORY = 250  # updates after which an error is forgotten: five seconds
 _BASE = 0.01  # leverage of an error that says nothing about the parameters
 _PRIOR = 10 * _BASE  # leverage of the prior of the scale

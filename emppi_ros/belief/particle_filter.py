@@ -1,29 +1,42 @@
-"""The particle filter of a task: predict with each particle, compare, reweight, resample."""
+"""
+The particle filter of a task: a list of steps, in the order of docs/method.md.
 
-from collections.abc import Sequence
+The time update lets parameters jump and drift. The measurement update predicts with each
+particle, weighs it by the errors, learns their noise, corrects the states, resamples, and draws
+again what no measurement contains.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
-from emppi_ros.belief import blocks, gauge_freedom, information, likelihood, noise, transition
+from emppi_ros.belief import (
+    blocks,
+    changes,
+    gauge_freedom,
+    information,
+    measurement_model,
+    noise,
+)
 from emppi_ros.belief.belief_monitor import BeliefMonitor, LearnedNoise
-from emppi_ros.belief.blocks import Statistics
-from emppi_ros.belief.change_detection import ChangeDetector, DetectedChange
-from emppi_ros.belief.prediction import LONGEST_S, Predictor
+from emppi_ros.belief.blocks import Statistics, WeightedBlock
+from emppi_ros.belief.changes import ChangeDetector, DetectedChange
+from emppi_ros.belief.measurement_model import LONGEST_S, Deviation, Predictor
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import DegenerateWeightsError
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.ensemble import State
 from emppi_ros.priors import particles
 from emppi_ros.priors.particles import Belief
 from emppi_ros.priors.resampling import Indices
-from emppi_ros.state.commands import Commands
 from emppi_ros.state.estimator import Observation
+from emppi_ros.state.time_series import Commands
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _STREAM = 2  # of random numbers, beside the seed
 _DRIFT_INTERVAL_S = 0.2  # models must be written again after each drift
 
@@ -49,6 +62,29 @@ class FilterUpdate(NamedTuple):
     resampled: bool
     reinjected: bool
     changes: Sequence[DetectedChange] = ()
+
+
+@dataclass
+class _Update:
+    """Measurements of one time, and what the steps of the filter make of them."""
+
+    begin: float  # s, time of the last measurements
+    stamp: float
+    observation: Observation
+    commands: Commands
+    state: State  # of each particle: that of the last measurements, then as predicted, corrected
+    fitted: State  # as measured
+    deviations: Sequence[Deviation] = ()
+    values: Sequence[Indices] = ()  # of each block: the errors that weigh it
+    variance: Array | None = None  # learned one of all errors
+    blocks: Sequence[WeightedBlock] = ()
+    parents: Indices | None = None
+    changes: Sequence[DetectedChange] = ()
+
+    @property
+    def elapsed(self) -> float:
+        """Time since the last measurements [s]."""
+        return self.stamp - self.begin
 
 
 class ParticleFilter:
@@ -77,11 +113,26 @@ class ParticleFilter:
         self._predictor = Predictor(task, self._config.particles, threads, fine=True)
         self.monitor = BeliefMonitor(task)
         self._last: tuple[float, State] | None = None
-        self._changing = transition.changing(task.belief.changes, task.prior)
+        self._changing = changes.changing(task.belief.changes, task.prior)
         self._priors = [blocks.marginal(task.prior, block) for block in task.blocks]
         self._joints = uncertain_joints.uncertain(task.model, task.parameters)
         names = [parameter.name for parameter in task.parameters]
         self.changes = ChangeDetector(names, self._config.particles)
+        # several blocks have no joint weights: they are resampled separately, at every update
+        self._several = len(task.blocks) > 1
+        learns = self._config.likelihood.scale == 'learned'  # else the filter of the paper
+        steps: list[tuple[Callable[[_Update], None], bool]] = [
+            (self._predict, True),
+            (self._judge, True),
+            (self._reweight, True),
+            (self._learn, learns),
+            (self._correct, True),
+            (self._resample, True),
+            (self._redraw, learns),
+            (self._follow_changes, not self._several),
+        ]
+        self._time_update = (self._jump, self._drift) if len(self._changing) else ()
+        self._measurement_update = tuple(step for step, needed in steps if needed)
         self.reset()
 
     def tune(self, task: Task) -> None:
@@ -95,9 +146,9 @@ class ParticleFilter:
         self.monitor.reset()
         prior, count = self._task.prior, self._config.particles
         self.belief: Belief = (
-            prior.initial_belief(count, self._rng)
-            if len(self._task.blocks) == 1  # several blocks have no joint weights
-            else particles.uniform(prior.sample(count, self._rng))
+            particles.uniform(prior.sample(count, self._rng))
+            if self._several
+            else prior.initial_belief(count, self._rng)
         )
         self._last = None
         self._undrifted = 0.0  # seconds since parameters drifted
@@ -107,12 +158,10 @@ class ParticleFilter:
     def restart(self) -> None:
         """Start again from the next measurement, as after a jump; keep the belief."""
         self._last = None
-        self.monitor.restart()
 
     def activate(self, equalities: Sequence[int]) -> None:
         """Predict with these equality constraints active: a stage's grasp."""
         self._predictor.activate(equalities)
-        self.monitor.activate(equalities)
 
     def observe(
         self, stamp: float, observation: Observation, commands: Commands
@@ -135,92 +184,84 @@ class ParticleFilter:
             None without a prediction to compare: in the first call, or after a gap.
 
         """
-        predictor = self._predictor
-        last, self._last = self._last, None
-        if last is not None and 0.0 < stamp - last[0]:
-            last = (last[0], self._propagate(stamp - last[0], last[1]))
-        predictor.write(self.belief.theta)
-        fitted = predictor.fit(observation)
-        self._last = (stamp, fitted)
-        if last is None or not 0.0 < stamp - last[0] <= LONGEST_S:
-            self.monitor.restart()
+        begin, state = self._last or (stamp, observation.estimated)
+        self._last = None
+        update = _Update(begin, stamp, observation, commands, state, state)
+        if update.elapsed > 0.0:
+            for step in self._time_update:
+                step(update)
+        self._predictor.write(self.belief.theta)
+        update.fitted = self._predictor.fit(observation)
+        self._last = (stamp, update.fitted)
+        if not 0.0 < update.elapsed <= LONGEST_S or not self._task.parameters:
             return None
-        if not self._task.parameters:
-            return None
-        typical = int(np.argmax(self.belief.log_weights))
-        predicted = predictor.predict(last, stamp, commands, typical)
-        deviations = predictor.compare(predicted, observation)
-        errors = np.concatenate([one.values for one in deviations], axis=1)
-        dofs = likelihood.dofs_of(deviations)
-        values = [np.flatnonzero(np.isin(dofs, block.dofs)) for block in self._task.blocks]
-        learned = self._learned_noise(values, len(dofs))
-        self.monitor.add(self.belief, deviations, stamp, observation, commands, learned)
-        variance = None if learned is None else learned.variance
-        evidence = likelihood.log_likelihoods(
-            self._config.likelihood, predicted, deviations, variance
-        )
         try:
-            ess, parents = self._reweight(evidence, errors, values)
+            for step in self._measurement_update:
+                step(update)
         except DegenerateWeightsError:
             self._reinject()
             self._last = (stamp, observation.estimated)
             return FilterUpdate(0.0, True, True)
-        corrected = predictor.correct(predicted, observation, fitted, stamp - last[0])
-        if parents is not None:
-            corrected = _rows(corrected, parents)
-            self._redraw_joints()
-        self._last = (stamp, corrected)
-        # several blocks are resampled separately, so that no particle's jumps can be followed
-        several = len(self._task.blocks) > 1
-        changes = () if several else self.changes.update(stamp, self.belief)
-        if changes:
-            names = [parameter.name for parameter in self._task.parameters]
-            changed = [names.index(one.parameter) for one in changes]
-            self.belief, self.statistics[0] = blocks.follow_change(
-                self._priors[0], self.belief, self.statistics[0], changed, self._rng
-            )
-        return FilterUpdate(ess, parents is not None, False, changes)
+        self._last = (stamp, update.state)
+        ess = min(block.ess for block in update.blocks)
+        return FilterUpdate(ess, update.parents is not None, False, update.changes)
 
-    def _propagate(self, elapsed: float, state: State) -> State:
-        """Let parameters change for `elapsed` [s]; return the state of each particle."""
-        config, prior, columns = self._config.changes, self._task.prior, self._changing
-        if config is None or not len(columns):
-            return state
+    def _jump(self, update: _Update) -> None:
+        """Let parameters of some particles jump."""
+        config, prior, elapsed = self._config.changes, self._task.prior, update.elapsed
+        assert config is not None
         mean = weights.mean(self.belief.log_weights, self.belief.theta)
-        self.belief, jumps = transition.jump(
-            config, prior, columns, self.belief, elapsed, self._rng
+        self.belief, jumps = changes.jump(
+            config, prior, self._changing, self.belief, elapsed, self._rng
         )
         self.changes.jump(jumps, elapsed, mean)
-        if len(jumps.rows):
-            self.statistics = [
-                blocks.jump(*pair, jumps)
-                for pair in zip(self._priors, self.statistics, strict=True)
-            ]
-            if state.qpos.ndim > 1:
-                state = State(state.qpos.copy(), state.qvel.copy())
-                for values in state:
-                    values[jumps.rows] = values[jumps.origins]
-        self._undrifted += elapsed
-        if config.drift_s is not None and self._undrifted >= _DRIFT_INTERVAL_S:
-            self.belief = transition.drift(
-                config, prior, columns, self.belief, self._undrifted, self._rng
-            )
-            share = self._undrifted / config.drift_s
-            self.statistics = [
-                blocks.drift(*pair, columns, share)
-                for pair in zip(self._priors, self.statistics, strict=True)
-            ]
-            self._undrifted = 0.0
-        return state
+        if not len(jumps.rows):
+            return
+        self.statistics = [
+            blocks.jump(*pair, jumps) for pair in zip(self._priors, self.statistics, strict=True)
+        ]
+        if update.state.qpos.ndim > 1:
+            update.state = State(update.state.qpos.copy(), update.state.qvel.copy())
+            for values in update.state:
+                values[jumps.rows] = values[jumps.origins]
 
-    def _learned_noise(self, values: Sequence[Indices], count: int) -> LearnedNoise | None:
-        """
-        Return the learned noise of `count` values; None if the scale is fixed.
+    def _drift(self, update: _Update) -> None:
+        """Let all parameters drift, once in a while."""
+        config, prior, columns = self._config.changes, self._task.prior, self._changing
+        self._undrifted += update.elapsed
+        assert config is not None
+        if config.drift_s is None or self._undrifted < _DRIFT_INTERVAL_S:
+            return
+        self.belief = changes.drift(
+            config, prior, columns, self.belief, self._undrifted, self._rng
+        )
+        share = self._undrifted / config.drift_s
+        self.statistics = [
+            blocks.drift(*pair, columns, share)
+            for pair in zip(self._priors, self.statistics, strict=True)
+        ]
+        self._undrifted = 0.0
 
-        `values` are those that weight each block.
-        """
-        if self._config.likelihood.scale == 'fixed':
-            return None
+    def _predict(self, update: _Update) -> None:
+        """Predict with each particle, and compare with the measurements."""
+        typical = int(np.argmax(self.belief.log_weights))
+        last = update.begin, update.state
+        update.state = self._predictor.predict(last, update.stamp, update.commands, typical)
+        update.deviations = self._predictor.compare(update.state, update.observation)
+        dofs = measurement_model.dofs_of(update.deviations)
+        update.values = [np.flatnonzero(np.isin(dofs, b.dofs)) for b in self._task.blocks]
+
+    def _judge(self, update: _Update) -> None:
+        """Use the noise learned so far, and let the monitor compare."""
+        learned = None
+        if self._config.likelihood.scale == 'learned':
+            count = sum(deviation.values.shape[1] for deviation in update.deviations)
+            learned = self._learned_noise(update.values, count)
+            update.variance = learned.variance
+        self.monitor.add(self.belief, update.deviations, update.stamp, learned)
+
+    def _learned_noise(self, values: Sequence[Indices], count: int) -> LearnedNoise:
+        """Return the learned noise of `count` values, given those that weigh each block."""
         variance, independent = np.ones(count), np.ones(count)
         inflation = np.ones(len(self._task.parameters))
         for i, chosen in enumerate(values):
@@ -233,50 +274,64 @@ class ParticleFilter:
             inflation[self._priors[i].uncertain] = scale.inflation
         return LearnedNoise(variance, independent, inflation)
 
-    def _reweight(
-        self, evidence: Array, errors: Array, values: Sequence[Indices]
-    ) -> tuple[float, Indices | None]:
-        """
-        Update each block with the log-likelihoods (M, nv) of its degrees of freedom.
-
-        Return the smallest effective sample size, and the parents of resampled particles.
-        """
-        several = len(self._task.blocks) > 1
-        results = []
-        for block, prior, chosen, statistics in zip(
-            self._task.blocks, self._priors, values, self.statistics, strict=True
-        ):
-            theta = self.belief.theta[:, prior.columns]
-            results.append(
-                blocks.update(
-                    self._config.resampling,
-                    self._config.likelihood.learned_dof,
-                    prior,
-                    Belief(theta, self.belief.log_weights),
-                    evidence.take(block.dofs, axis=1).sum(axis=1),
-                    errors.take(chosen, axis=1),
-                    statistics,
-                    self._rng,
-                    always=several,
-                )
+    def _reweight(self, update: _Update) -> None:
+        """Weigh the particles of each block by the errors of its degrees of freedom: eq. 10."""
+        evidence = measurement_model.log_likelihoods(
+            self._config.likelihood, update.state, update.deviations, update.variance
+        )
+        update.blocks = [
+            blocks.reweight(
+                self._config.resampling,
+                prior,
+                self.belief,
+                evidence.take(block.dofs, axis=1).sum(axis=1),
+                statistics,
             )
-        self.statistics = [one.statistics for one in results]
-        ess = min(one.ess for one in results)
-        if several:
-            theta = self.belief.theta.copy()
-            for prior, one in zip(self._priors, results, strict=True):
-                theta[:, prior.columns] = one.belief.theta
-            self.belief = particles.uniform(theta)
-            return ess, np.arange(len(theta))  # each particle keeps its state
-        self.belief, parents = results[0].belief, results[0].parents
-        if parents is not None:
-            self.changes.resample(parents)
-        return ess, parents
+            for block, prior, statistics in zip(
+                self._task.blocks, self._priors, self.statistics, strict=True
+            )
+        ]
 
-    def _redraw_joints(self) -> None:
+    def _learn(self, update: _Update) -> None:
+        """Learn the noise of each block's errors, and their information."""
+        errors = np.concatenate([deviation.values for deviation in update.deviations], axis=1)
+        dof = self._config.likelihood.learned_dof
+        self.statistics = [
+            blocks.learn(dof, prior, block, errors.take(chosen, axis=1), statistics)
+            for prior, block, chosen, statistics in zip(
+                self._priors, update.blocks, update.values, self.statistics, strict=True
+            )
+        ]
+
+    def _correct(self, update: _Update) -> None:
+        """Move the state of each particle towards the measured one."""
+        update.state = self._predictor.correct(
+            update.state, update.observation, update.fitted, update.elapsed
+        )
+
+    def _resample(self, update: _Update) -> None:
+        """Resample each block; particles of a single block take their states with them."""
+        theta = self.belief.theta.copy()
+        for i, (prior, block) in enumerate(zip(self._priors, update.blocks, strict=True)):
+            self.belief, self.statistics[i], update.parents = blocks.resample(
+                self._config.resampling,
+                prior,
+                block.belief,
+                self.statistics[i],
+                self._rng,
+                self._several,
+            )
+            theta[:, prior.columns] = self.belief.theta
+        if self._several:
+            self.belief, update.parents = particles.uniform(theta), np.arange(len(theta))
+        if update.parents is not None:
+            update.state = State(*(values[update.parents] for values in update.state))
+            self.changes.resample(update.parents)
+
+    def _redraw(self, update: _Update) -> None:
         """Draw those parts of joint parameters that have no effect from their prior again."""
-        if self._config.likelihood.scale == 'fixed':
-            return  # the filter of the paper
+        if update.parents is None:
+            return
         task, prior, theta = self._task, self._task.prior, self.belief.theta
         for joint in self._joints:
             if gauge_freedom.is_free(prior, joint.axis):
@@ -288,6 +343,16 @@ class ParticleFilter:
                 )
         self.belief = Belief(theta, self.belief.log_weights)
 
+    def _follow_changes(self, update: _Update) -> None:
+        """Detect changes of parameters, and spread the particles that followed them."""
+        update.changes = self.changes.update(update.stamp, self.belief)
+        if update.changes:
+            names = [parameter.name for parameter in self._task.parameters]
+            changed = [names.index(change.parameter) for change in update.changes]
+            self.belief, self.statistics[0] = blocks.follow_change(
+                self._priors[0], self.belief, self.statistics[0], changed, self._rng
+            )
+
     def _reinject(self) -> None:
         """Draw every other particle from the prior; an outlier costs only half of the belief."""
         theta = self.belief.theta.copy()
@@ -297,8 +362,3 @@ class ParticleFilter:
             fresh = information.start(prior.spread, len(theta[rows]))
             statistics.information[rows] = fresh
         self.belief = particles.uniform(theta)
-
-
-def _rows(state: State, rows: Indices) -> State:
-    """Return the states of some particles."""
-    return State(state.qpos[rows], state.qvel[rows])

@@ -21,11 +21,11 @@ from emppi_ros.calibration.planner_overhead import WARM_UP, TimedPlanner
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.ensemble import State
-from emppi_ros.planning.mppi import PlanInfo
+from emppi_ros.planning.plan_update import PlanInfo
 from emppi_ros.planning.planner import Planner
 from emppi_ros.priors.particles import Belief
 from emppi_ros.robots.plan import Plan
-from emppi_ros.state.commands import Commands
+from emppi_ros.state.time_series import Commands
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import BLUE, GREY

@@ -19,10 +19,10 @@ import numpy.typing as npt
 
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.model.ensemble import Ensemble, Records, State
-from emppi_ros.planning.mppi import PlanInfo
+from emppi_ros.planning.plan_update import PlanInfo
 from emppi_ros.planning.planner import Planner
 from emppi_ros.robots.plan import Plan
-from emppi_ros.state.commands import Commands
+from emppi_ros.state.time_series import Commands
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import Task
 

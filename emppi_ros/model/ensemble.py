@@ -6,18 +6,18 @@ public arrays have shape (M, K, ...) or (M, ...).
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import mujoco
 from mujoco.batch import Batch, SimulationError
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ParameterError, SceneError
 from emppi_ros.model import parameters as registry
 from emppi_ros.model.parameters import Parameter
 
-Array = npt.NDArray[np.float64]
 _CONTROL = mujoco.mjtState.mjSTATE_CTRL.value
 _APPLIED = mujoco.mjtState.mjSTATE_QFRC_APPLIED.value
 
@@ -47,7 +47,17 @@ class Records(NamedTuple):
 
 
 class Ensemble:
-    """Models that differ in uncertain parameters, stepped in parallel on all cores."""
+    """
+    Models that differ in uncertain parameters, stepped in parallel on all cores.
+
+    Attributes
+    ----------
+    steps : int
+        Physics steps of all simulations of all ensembles in this process so far.
+
+    """
+
+    steps: ClassVar[int] = 0
 
     def __init__(
         self,
@@ -209,6 +219,7 @@ class Ensemble:
                 )
         except SimulationError as error:
             raise SceneError(f'MuJoCo cannot simulate the scene: {error}') from None
+        Ensemble.steps += self.models * rollouts * controls.shape[1]
         counters = batch.warning[rows, :, 1]
         return (counters > 1).any(axis=1).reshape(self.models, rollouts)
 

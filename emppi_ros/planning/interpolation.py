@@ -1,9 +1,8 @@
 """Interpolate plans between knots, and shift them from one planning cycle to the next."""
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from emppi_ros.core.arrays import Array
 
 
 def upsample(controls: Array, previous: Array, substeps: int, interpolation: str) -> Array:

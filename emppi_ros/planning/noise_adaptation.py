@@ -9,11 +9,9 @@ samples are far from the plan, and shrinks once they are close to it. The cross-
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.tasks.planner_config import NoiseAdaptation
-
-Array = npt.NDArray[np.float64]
 
 
 def bound(config: NoiseAdaptation, variance: Array, base: Array) -> Array:

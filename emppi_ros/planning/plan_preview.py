@@ -9,8 +9,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, Records, State
 from emppi_ros.priors import particles
@@ -20,8 +20,6 @@ from emppi_ros.state import articulation
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.cost import Cost
 from emppi_ros.tasks.task import Task
-
-Array = npt.NDArray[np.float64]
 
 
 class TracePoint(NamedTuple):

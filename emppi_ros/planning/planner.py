@@ -7,32 +7,33 @@ The same calls in the same order, with the same seed, return the same bits.
 from collections import deque
 from collections.abc import Mapping
 import dataclasses
+import functools
 import math
 
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import AllDivergedError, ConfigError
-from emppi_ros.journal.journal import journaled
-from emppi_ros.journal.measurements import Measurements
-from emppi_ros.model.ensemble import Ensemble, Records, State
-from emppi_ros.planning import information, interpolation, mppi
-from emppi_ros.planning.mppi import PlanInfo, smoother
+from emppi_ros.journal.journal import Measurements, journaled
+from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.planning import interpolation, plan_update
+from emppi_ros.planning.information import PredictedMeasurements
 from emppi_ros.planning.plan_preview import Candidates, TracePoint, trace_positions
-from emppi_ros.planning.predicted_measurements import PredictedMeasurements
+from emppi_ros.planning.plan_update import PlanInfo, PlanProblem, smoother
 from emppi_ros.planning.stage_tracker import StageTracker
 from emppi_ros.priors import particles
 from emppi_ros.priors.particles import Belief
 from emppi_ros.robots import plan as plans
 from emppi_ros.robots.plan import Plan
 from emppi_ros.state import articulation
-from emppi_ros.state.commands import Commands, CommandsInForce, in_steps
+from emppi_ros.state.time_series import Commands, CommandsInForce, in_steps
 from emppi_ros.state.tracking import Track
-from emppi_ros.tasks.cost import Cost, Costs, at_plan_steps
+from emppi_ros.tasks.cost import Cost, Costs
+from emppi_ros.tasks.planner_config import PlannerConfig
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _STREAM = 3  # of random numbers, beside the seed
 
 
@@ -82,6 +83,7 @@ class Planner(Measurements):
         self._stage_tracker = StageTracker(task)
         self.stage: Stage = self._stage_tracker.stage
         self.trace_point: TracePoint | None = None  # to keep candidates of the next cycle
+        self._traces: Array | None = None  # of the rollouts of this cycle
         self.candidates: Candidates | None = None  # of the last cycle, with a trace point
 
     def set_belief(self, belief: Belief) -> None:
@@ -215,62 +217,69 @@ class Planner(Measurements):
             If every rollout diverged.
 
         """
-        probing = start < self._probe_until
-        config = self.settings
-        if probing:
+        tracks, config = tracks or {}, self.settings
+        cost = self._enter_stage(state, stamp, tracks)
+        if start < self._probe_until:
             weight = self.task.file.probe.information_weight
             config = dataclasses.replace(config, information_weight=weight)
-        substep = config.step_s / config.substeps
-        delays = self.ensemble.delays
-        ahead = start - stamp if delays is None else start - stamp + delays
-        count = max(0, math.ceil(np.max(ahead) / substep - 1e-6))
-        replayed = np.empty((0, len(self._first)))
-        if count:  # the commands that act before those of this plan
-            replayed = in_steps(commands, stamp, ahead, count, delays)[..., self._order]
-        cost = self._enter_stage(state, stamp, tracks or {})
-        if probing and self.task.probe_cost is not None:
-            cost = self.task.probe_cost
-        spread = articulation.fit_state(self.task, self.ensemble, state, tracks or {})
-        begin = self.ensemble.predict(spread, replayed, ahead / max(count, 1))
+            cost = self.task.probe_cost or cost
+        begin = self._predict_start(state, stamp, start, commands, tracks)
         applied = commands(np.array([start]))[0]
-        nominal, variance = self._nominal(start, applied), self._shifted_variance(start)
-        point, traces = self.trace_point, []
-        record = cost.record if point is None else sorted({*cost.record, point.field})
-        if config.information_weight > 0.0:
-            record = sorted({*record, *self._measurements.record})
-
-        def evaluate(controls: Array) -> Costs:
-            coarse, begins = controls[..., self._order], applied[self._order]
-            fine = interpolation.upsample(coarse, begins, config.substeps, config.interpolation)
-            records = self.ensemble.rollout(begin, fine, record)
-            if point is not None:
-                traces.append(trace_positions(records, point, config.substeps))
-            costs = cost.evaluate(records, begin, config.substeps)
-            if config.information_weight > 0.0:
-                reward = config.information_weight * self._information(records, begin)
-                costs = Costs(costs.running - reward, costs.terminal)
-            return costs
-
-        controls, info = mppi.plan(
-            config, nominal, applied, self._limits, self._log_weights, evaluate, self._rng,
-            applied if self.task.robot.command == 'position' else 0.0, variance,
+        still = applied if self.task.robot.command == 'position' else np.zeros_like(applied)
+        problem = PlanProblem(
+            self._nominal(start, still), applied, self._limits, self._log_weights, still,
+            self._shifted_variance(start),
         )  # fmt: skip
+        evaluate = functools.partial(self._evaluate, config, cost, begin, applied)
+        controls, info = plan_update.plan(config, problem, evaluate, self._rng)
         self._controls, self._first, self._start = controls, applied, start
         self._variance = info.variance
-        self.candidates = Candidates(traces[0], info.costs) if traces else None
+        traces, self._traces = self._traces, None
+        self.candidates = None if traces is None else Candidates(traces, info.costs)
         plan = plans.make(
             self.task.robot, start, applied, controls, config.step_s, config.interpolation
         )
         return plan, info
 
-    def _information(self, records: Records, begin: State) -> Array:
-        """Return the information that each step of the rollouts adds, (K, H) [nat]."""
-        measured = Records(
-            {name: records.fields[name] for name in self._measurements.record}, records.diverged
-        )
-        fields = at_plan_steps(measured, begin, self.settings.substeps)
-        predictions = self._measurements.evaluate(fields)
-        return information.per_step(predictions, self._log_weights)
+    def _predict_start(
+        self,
+        state: State,
+        stamp: float,
+        start: float,
+        commands: Commands,
+        tracks: Mapping[str, Track],
+    ) -> State:
+        """Return the state of each model when the commands of the new plan begin to act."""
+        substep, delays = self.settings.step_s / self.settings.substeps, self.ensemble.delays
+        ahead = start - stamp if delays is None else start - stamp + delays
+        count = max(0, math.ceil(np.max(ahead) / substep - 1e-6))
+        replayed = np.empty((0, len(self._first)))
+        if count:  # the commands that act before those of this plan
+            replayed = in_steps(commands, stamp, ahead, count, delays)[..., self._order]
+        if tracks:
+            state = articulation.fit_state(self.task, self.ensemble, state, tracks)
+        return self.ensemble.predict(state, replayed, ahead / max(count, 1))
+
+    def _evaluate(
+        self, config: PlannerConfig, cost: Cost, begin: State, applied: Array, controls: Array
+    ) -> Costs:
+        """Return the costs of controls (M, K, H, nu); keep the paths of the trace point."""
+        coarse, previous = controls[..., self._order], applied[self._order]
+        fine = interpolation.upsample(coarse, previous, config.substeps, config.interpolation)
+        point, informed = self.trace_point, config.information_weight > 0.0
+        more = {*(self._measurements.record if informed else ())}
+        more |= set() if point is None else {point.field}
+        record = sorted({*cost.record, *more}) if more else cost.record
+        records = self.ensemble.rollout(begin, fine, record)
+        if point is not None:
+            self._traces = trace_positions(records, point, config.substeps)
+        costs = cost.evaluate(records, begin, config.substeps)
+        if informed:
+            gained = self._measurements.information(
+                records, begin, config.substeps, self._log_weights
+            )
+            costs = Costs(costs.running - config.information_weight * gained, costs.terminal)
+        return costs
 
     def _enter_stage(self, state: State, stamp: float, tracks: Mapping[str, Track]) -> Cost:
         """Advance the stage with a measured state; return its cost and activate its grasp."""
@@ -280,12 +289,11 @@ class Planner(Measurements):
             self.ensemble.activate(self.stage.grasp)
         return self.stage.cost
 
-    def _nominal(self, start: float, applied: Array) -> Array:
+    def _nominal(self, start: float, still: Array) -> Array:
         """Return the last plan shifted to `start`, or one that stays at rest."""
-        config, robot = self.settings, self.task.robot
+        config = self.settings
         if self._controls is None:
-            rest = applied if robot.command == 'position' else np.zeros_like(applied)
-            return np.tile(rest, (config.horizon, 1))
+            return np.tile(still, (config.horizon, 1))
         return interpolation.shift(
             self._controls, self._first, start - self._start, config.step_s, config.interpolation
         )

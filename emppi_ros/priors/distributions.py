@@ -10,13 +10,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key, registered
 from emppi_ros.core.errors import ConfigError, unknown
 from emppi_ros.model.parameters import Parameter
 
-Array = npt.NDArray[np.float64]
 _MAX_BATCHES = 10_000  # of draws, after which a truncated prior counts as without mass
 
 

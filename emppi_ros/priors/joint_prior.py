@@ -5,15 +5,14 @@ from dataclasses import dataclass, field
 import functools
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors import distributions, resampling
 from emppi_ros.priors.distributions import Prior
 from emppi_ros.priors.particles import Belief, uniform
 
-Array = npt.NDArray[np.float64]
 _DRAWS = 10_000  # resolve quantiles of 0.001 to about a tenth of a standard deviation
 _TAIL = 0.001
 _QUANTILES = 500

@@ -9,16 +9,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import BeliefError
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors.distributions import to_bounded, to_unbounded
 from emppi_ros.priors.resampling import RESAMPLERS, Indices, ResamplingConfig, systematic
-
-Array = npt.NDArray[np.float64]
 
 
 class Belief(NamedTuple):

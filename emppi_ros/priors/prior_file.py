@@ -12,11 +12,11 @@ import re
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import yaml
 
 import emppi_ros
 from emppi_ros.core import config, paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key
 from emppi_ros.core.errors import ConfigError, prefix_errors, unknown
 from emppi_ros.model.parameters import Parameter
@@ -24,7 +24,6 @@ from emppi_ros.priors.distributions import Prior
 from emppi_ros.priors.joint_prior import JointPrior
 from emppi_ros.priors.particles import Belief
 
-Array = npt.NDArray[np.float64]
 MAX_CHARACTERS = 1 << 20  # some 50 000 numbers, parsed in two seconds
 # characters of one number, of one weight, and of everything else, at most
 _MARGIN = 1e-6  # of the range of a parameter: a prior file has no particle on a bound

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import fraction, non_negative, positive, registered
 
-Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 # (config, z (M, P), log weights (M,), rng) -> z (M, P) of equal weight, parents (M,)
 Resampler = Callable[

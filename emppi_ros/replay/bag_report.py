@@ -7,7 +7,7 @@ import numpy as np
 from emppi_ros.core import config, weights
 from emppi_ros.core.errors import EmppiError, ReplayError
 from emppi_ros.core.pose import Pose
-from emppi_ros.journal.measurements import Measurements
+from emppi_ros.journal.journal import Measurements
 from emppi_ros.priors.particles import Belief
 from emppi_ros.recordings.bag_reader import Bag, BagMessage
 from emppi_ros.recordings.message_tables import NANO, read_cloud, stamp_ns, statuses

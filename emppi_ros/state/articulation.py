@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.uncertain_joints import UncertainJoint
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.objects import JointedObject
 from emppi_ros.tasks.task import Task
-
-Array = npt.NDArray[np.float64]
 
 
 class Articulation(NamedTuple):

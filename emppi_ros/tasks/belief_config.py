@@ -2,13 +2,9 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from emppi_ros.core.config import between, key, non_negative, one_of, positive
 from emppi_ros.core.errors import ConfigError
 
-Array = npt.NDArray[np.float64]
 _LEARNED_DOF = 4.0  # contacts cause outliers far beyond a Gaussian's
 
 

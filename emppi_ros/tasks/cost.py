@@ -11,16 +11,15 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import config
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import non_negative, registered
 from emppi_ros.core.errors import ConfigError, closest, prefix_errors, unknown
 from emppi_ros.model.ensemble import Records, State
 from emppi_ros.tasks.norms import NORMS, shorten, soften
 from emppi_ros.tasks.residuals import RESIDUALS, Residual
 
-Array = npt.NDArray[np.float64]
 _TERM_KEYS = ('norm', 'deadzone', 'smoothing', 'weight', 'terminal_weight')
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core import config
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
 from emppi_ros.model import scene
 from emppi_ros.priors.distributions import Prior
@@ -21,7 +22,6 @@ from emppi_ros.tasks.planner_config import PlannerConfig
 from emppi_ros.tasks.residuals import Residual
 from emppi_ros.tasks.stages import Stage
 
-Array = npt.NDArray[np.float64]
 StateFunction = Callable[['States'], npt.ArrayLike]
 _UNLIMITED = 1e6  # rad or m, of joints without a range
 _FASTEST = 100.0  # rad/s or m/s, of joints whose model has no limit of velocity

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from emppi_ros.core.arrays import Array
 
 
 def l1(residual: Array) -> Array:

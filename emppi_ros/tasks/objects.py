@@ -4,15 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import mujoco
-import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, SceneError, prefix_errors, unknown
 from emppi_ros.model import scene
 from emppi_ros.tasks.belief_config import BlockConfig
 from emppi_ros.tasks.schema import TrackedObjectConfig
-
-Array = npt.NDArray[np.float64]
 
 
 class Block(NamedTuple):

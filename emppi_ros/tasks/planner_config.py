@@ -3,14 +3,21 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from emppi_ros.core.config import between, fraction, key, non_negative, one_of, positive
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.config import (
+    between,
+    fraction,
+    key,
+    non_negative,
+    one_of,
+    positive,
+    registered,
+)
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.strategies.registry import STRATEGIES
+from emppi_ros.strategies.risk import CVAR_LEVEL, MEASURES
 
-Array = npt.NDArray[np.float64]
-RISK_MEASURES = ('mean', 'cvar', 'worst')
-CVAR_LEVEL = 0.25  # default probability mass of the worst models
 MOST_STEPS = 10_000_000  # physics steps per plan, which take ten seconds or more
 
 
@@ -50,14 +57,21 @@ class PlannerConfig:
     noise_adaptation: NoiseAdaptation | None = key(
         None, doc='adaptation of the noise variance per step and control; null: constant'
     )
+    strategy: str = registered(
+        STRATEGIES, default='emppi', doc='how plans are sampled and weighed; emppi: eq. 9'
+    )
     weighting: str = one_of(
         'per_step',
         'trajectory',
         default='per_step',
-        doc='weigh by the cost-to-go of each step, or of the whole rollout',
+        doc='weigh by the cost-to-go of each step, or of the whole rollout; the other strategies '
+        'always do the latter',
     )
     risk: str = one_of(
-        'none', *RISK_MEASURES, default='none', doc='measure of risk over models; none: eq. 9'
+        'none',
+        *MEASURES,
+        default='none',
+        doc='measure of risk over models; none: eq. 9, and the mean with another strategy',
     )
     risk_level: float | None = fraction(
         None, doc=f'probability mass of the worst models in cvar ({CVAR_LEVEL:g})'
@@ -94,7 +108,12 @@ class PlannerConfig:
     @property
     def shares_noise(self) -> bool:
         """Whether all models roll out the same controls, so that they can be compared."""
-        return self.risk != 'none' or self.information_weight > 0.0
+        return self.compares_plans or self.information_weight > 0.0
+
+    @property
+    def compares_plans(self) -> bool:
+        """Whether a plan has one cost, its risk over models, instead of one in each model."""
+        return self.risk != 'none' or STRATEGIES[self.strategy].compares_plans
 
     def variance(self, nu: int) -> Array:
         """Return the noise variance of each control (nu,)."""

@@ -14,16 +14,15 @@ from typing import Any, NamedTuple, Protocol
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key, non_negative, one_of, positive
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
 from emppi_ros.model import scene
 from emppi_ros.model.scene import POSITION_FIELDS, ROTATION_FIELDS, find_frame
 from emppi_ros.tasks.norms import l2
 
-Array = npt.NDArray[np.float64]
 Fields = Mapping[str, Array]
 _MIN_LENGTH, _MAX_LENGTH = 1e-6, 1e6  # outside, rounding leaves no direction
 _FRAME = 'a site, body or geom'

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import yaml
 
 from emppi_ros.core import config, paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, EmppiError, SceneError, prefix_errors, unknown
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
@@ -26,7 +27,6 @@ from emppi_ros.tasks.planner_config import PlannerConfig
 from emppi_ros.tasks.residuals import Residual, norm
 from emppi_ros.tasks.stages import Stage, bind_probe, bind_stages
 
-Array = npt.NDArray[np.float64]
 _MESHES = (mujoco.mjtGeom.mjGEOM_MESH.value, mujoco.mjtGeom.mjGEOM_SDF.value)
 
 

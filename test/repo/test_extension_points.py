@@ -23,6 +23,10 @@ from emppi_ros.model.parameters import nominal_values, with_parameters
 from emppi_ros.priors import prior_file
 from emppi_ros.priors.distributions import DISTRIBUTIONS, Distribution
 from emppi_ros.priors.resampling import RESAMPLERS
+from emppi_ros.strategies import emppi, risk
+from emppi_ros.strategies.registry import STRATEGIES
+from emppi_ros.strategies.risk import MEASURES
+from emppi_ros.strategies.strategy import Strategy
 from emppi_ros.tasks.norms import NORMS
 from emppi_ros.tasks.residuals import RESIDUALS, Residual
 from emppi_ros.tasks.task import Task
@@ -110,6 +114,21 @@ def test_a_resampler_is_one_function_and_one_line(monkeypatch, load) -> None:
     assert np.ptp(run(task).filter.belief.theta) == 0.0
 
 
+def test_a_strategy_is_one_module_and_one_line(monkeypatch, load) -> None:
+    def uniform(costs, log_prior, temperature):
+        return np.full_like(costs, 1.0 / len(costs))
+
+    monkeypatch.setitem(STRATEGIES, 'mean', Strategy(emppi.sample, uniform, True, False))
+    loop = run(load(('planner', 'strategy'), 'mean'))
+    _, info = loop.planner.plan_from(loop.task.start(), 0.0, 0.05, lambda times: times[:, None])
+    assert np.allclose(info.weights.sum(axis=0), 1.0 / info.weights.shape[1])
+
+
+def test_a_measure_of_risk_is_one_function_and_one_line(monkeypatch) -> None:
+    monkeypatch.setitem(MEASURES, 'best', lambda costs, belief: costs.min(axis=0))
+    assert risk.choose('best')(np.array([[[2.0]], [[1.0]]]), np.ones(2)) == 1.0
+
+
 def test_a_prior_distribution_is_one_entry(monkeypatch, load, tmp_path) -> None:
     def sample(rng, count, lower, upper):
         return rng.triangular(lower, 0.5 * (lower + upper), upper, count)
@@ -137,8 +156,9 @@ def test_a_prior_distribution_is_one_entry(monkeypatch, load, tmp_path) -> None:
         (FIELDS, ('parameters', 'mass', 'field'), 'none'),
         (RESAMPLERS, ('belief', 'resampling'), {'scheme': 'none'}),
         (DISTRIBUTIONS, ('parameters', 'mass', 'prior'), {'distribution': 'none'}),
+        (STRATEGIES, ('planner', 'strategy'), 'none'),
     ],
-    ids=['residual', 'norm', 'field', 'resampler', 'distribution'],
+    ids=['residual', 'norm', 'field', 'resampler', 'distribution', 'strategy'],
 )
 def test_an_unknown_name_is_an_error_that_lists_what_is_registered(
     monkeypatch, load, registry, path, value
@@ -154,7 +174,7 @@ def test_contributing_lists_every_extension_point() -> None:
         (ROOT / 'CONTRIBUTING.md').read_text().split('## Extension points')[1].split('\n## ')[0]
     )
     rows = [line.split('|') for line in table.splitlines() if line.startswith('| ')][2:]
-    assert len(rows) == 17
+    assert len(rows) == 19
     for _, _, where, line, test, _ in rows:
         for path in re.findall(r'`([\w./]+/[\w./]*)`', where + line + test):
             assert (ROOT / path).exists(), path

@@ -11,7 +11,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from sensor_msgs.msg import PointCloud2
 from std_srvs.srv import Trigger
 
-from emppi_ros.belief.change_detection import DetectedChange
+from emppi_ros.belief.changes import DetectedChange
 from emppi_ros.core.errors import DegenerateWeightsError
 from emppi_ros.nodes.belief.node import BeliefNode
 from emppi_ros.nodes.common import qos

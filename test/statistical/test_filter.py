@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.belief import likelihood
+from emppi_ros.belief import measurement_model
 from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.core import weights
 from emppi_ros.model.ensemble import Ensemble, State
@@ -66,8 +66,8 @@ def _filter(seed, resampling):
         ensemble.write(belief.theta)
         predicted = ensemble.predict(rest, np.array([[force]]), 0.01)
         seen = State(np.zeros(1), np.array([y]))
-        found = likelihood.deviations(config, model, predicted, seen)
-        evidence = likelihood.log_likelihoods(config, predicted, found)
+        found = measurement_model.deviations(config, model, predicted, seen)
+        evidence = measurement_model.log_likelihoods(config, predicted, found)
         belief = particles.reweight(belief, evidence.sum(axis=1))
         belief, parents = particles.resample(resampling, [GAIN], belief, rng)
         resampled += parents is not None

@@ -3,8 +3,9 @@ Likelihood of recordings for each of many particles, from the predictions of the
 
 A particle follows a recording as in a belief that is never resampled: it predicts from one
 observation to the next, and continues from the measured joints, and from a correction of its own
-prediction for tracked objects (`belief/prediction.py`). The sum is the likelihood of one Kalman
-filter per particle, whose gain is the task's `object_gain`. Contact is predicted, never inverted.
+prediction for tracked objects (`belief/measurement_model.py`). The sum is the likelihood of one
+Kalman filter per particle, whose gain is the task's `object_gain`. Contact is predicted, never
+inverted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,10 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief import likelihood
-from emppi_ros.belief.diagnostics import normalized_innovations
-from emppi_ros.belief.likelihood import Deviation
-from emppi_ros.belief.prediction import LONGEST_S, Predictor
+from emppi_ros.belief import measurement_model
+from emppi_ros.belief.belief_monitor import normalized_innovations
+from emppi_ros.belief.measurement_model import LONGEST_S, Deviation, Predictor
 from emppi_ros.identify.filter.recordings import BeliefData
 from emppi_ros.model.ensemble import State
 from emppi_ros.priors.particles import uniform
@@ -50,7 +50,7 @@ class RecordingLikelihood:
         """Return the log likelihood (N,) of particles (N, P), up to a common constant."""
         total = np.zeros(len(theta))
         for predicted, deviations in self._follow(theta):
-            each = likelihood.log_likelihoods(self._likelihood, predicted, deviations)
+            each = measurement_model.log_likelihoods(self._likelihood, predicted, deviations)
             total += each.sum(axis=1)
         return total
 

@@ -12,7 +12,7 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 
 from emppi_ros.core.errors import EmppiError, StaleInputError
-from emppi_ros.journal.measurements import Measurements
+from emppi_ros.journal.journal import Measurements
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import is_simulated
 from emppi_ros.nodes.common.polling import PolledSubscription

@@ -8,7 +8,7 @@ from sensor_msgs.msg import JointState, PointCloud2
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.journal.measurements import Measurements
+from emppi_ros.journal.journal import Measurements
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN, MeasurementInputs
 from emppi_ros.nodes.common.polling import PolledSubscription

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.app.trace import Trace
-from emppi_ros.belief import diagnostics
+from emppi_ros.belief import belief_monitor
 from emppi_ros.core import weights
 from emppi_ros.core.errors import StaleInputError
 from emppi_ros.model.parameters import with_parameters
@@ -212,7 +212,7 @@ class RunObserver:
         }
         if self.belief is not None:
             summary['parameters'] = parameter_summary(task, self.belief, record.truth)
-            summary['unresolved'] = diagnostics.unresolved(task.prior, self.belief)
+            summary['unresolved'] = belief_monitor.unresolved(task.prior, self.belief)
             for flag in ('out_of_prior', 'unidentifiable'):
                 for name, values in summary['parameters'].items():
                     values[flag] = name in _names(doubts, flag)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.belief import blocks, noise
-from emppi_ros.belief.transition import Jumps
+from emppi_ros.belief.changes import Jumps
 from emppi_ros.core.errors import ConfigError, DegenerateWeightsError, SceneError
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors import distributions, particles

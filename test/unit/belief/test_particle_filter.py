@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.app.closed_loop import ClosedLoop
-from emppi_ros.belief import likelihood
+from emppi_ros.belief import measurement_model
 from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.tasks.task import load_task
 
@@ -27,7 +27,7 @@ def test_half_of_the_particles_are_drawn_from_the_prior_again(
         calls.append(1)
         return np.full_like(predicted.qvel, -np.inf)
 
-    monkeypatch.setattr(likelihood, 'log_likelihoods', no_particle)
+    monkeypatch.setattr(measurement_model, 'log_likelihoods', no_particle)
     trace = loop.run(0.1)
     assert trace.degenerate == len(calls) > 1
     after = loop.filter.belief

@@ -99,7 +99,10 @@ def clean():
 # --- a sound arm ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(('rate_hz', 'seeds'), [(250, (11, 12)), (1000, (14,))])
+@pytest.mark.parametrize(
+    ('rate_hz', 'seeds'),
+    [(250, (11, 12)), pytest.param(1000, (14,), marks=pytest.mark.slow)],
+)
 def test_no_monitor_trips_on_a_fault_free_arm(rate_hz, seeds):
     for seed in seeds:
         commands = motion(seed, 60.0)

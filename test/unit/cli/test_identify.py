@@ -73,6 +73,7 @@ def test_a_prior_is_written_and_run(table, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)['prior'] == out
 
 
+@pytest.mark.slow
 def test_no_prior_is_written_that_its_own_forecast_contradicts(table, tmp_path, capsys):
     out, other = tmp_path / 'prior.yaml', table.copy()
     other[480:, 4] *= -1.0  # the fifth that is held out
@@ -312,6 +313,7 @@ def test_settings_are_positive(option, table, tmp_path, capsys):
     assert f'{option}: found -1, expected a number above 0' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_lag_of_commands_is_reported_and_can_be_given(table, tmp_path, capsys):
     early = table.copy()
     early[:-1, 4] = table[1:, 4]  # each command is recorded one step before it acts

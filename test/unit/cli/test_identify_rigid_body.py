@@ -324,6 +324,7 @@ def test_misfit_is_a_warning_and_widens_intervals(here, table, capsys):
         assert row['sd'] > before['parameters'][name]['sd']
 
 
+@pytest.mark.slow
 def test_residuals_that_explain_nothing_are_an_error(here, table, capsys):
     """Torques of another motion."""
     mixed = np.column_stack([table[:, :4], run(text(), 5, speed=1.7)[:, 4:]])

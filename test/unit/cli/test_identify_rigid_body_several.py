@@ -227,6 +227,7 @@ def test_disagreement_of_recordings_is_reported(here, capsys):
     assert 'recordings do not agree' in note and 'as in the other recordings' in note
 
 
+@pytest.mark.slow
 def test_the_held_out_part_is_forecast_and_not_learned_from(here, capsys):
     """Another payload in the held-out part changes the forecast error only."""
     tables, folder = (run(here, 0), run(here, 1)), here / 'report'

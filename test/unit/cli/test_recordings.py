@@ -30,6 +30,7 @@ def task(tmp_path):
     return str(path)
 
 
+@pytest.mark.slow
 def test_simulated_parameters_are_identified(tmp_path, capsys):
     path, task = tmp_path / 'run.csv', 'cartpole_swingup'
     given = [f'--truth={name}={value}' for name, value in TRUTH.items()]
@@ -76,6 +77,7 @@ def test_commands_are_averaged_over_steps_longer_than_recorded_ones(task, tmp_pa
     assert np.mean(masses) == pytest.approx(TRUTH['pole_mass'], rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_recorded_push_satisfies_the_model(tmp_path, capsys):
     pytest.importorskip('pyarrow', reason='the extra `identify` is not installed')
     exact = """simulation:

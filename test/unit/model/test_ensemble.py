@@ -293,3 +293,15 @@ def test_external_forces_are_those_of_mj_step_bit_for_bit(two_link):
     assert np.array_equal(without.fields['qpos'][0, 0], _loop(
         with_parameters(two_link, [MASS, AXIS], THETA[0]), start, controls[0, 0]
     )['qpos'])  # fmt: skip
+
+
+def test_steps_are_those_by_which_the_clocks_advance(two_link):
+    ensemble, start = Ensemble(two_link, [], M, K), State(np.zeros(2), np.zeros(2))
+    before, advanced = Ensemble.steps, 0.0
+    for count in (5, 7):
+        ensemble.rollout(start, np.zeros((M, K, count, 2)), ())
+        advanced += np.sum(ensemble.batch.bind('time'))
+    ensemble.predict(start, np.zeros((4, 2)), two_link.opt.timestep)
+    advanced += np.sum(ensemble.batch.bind('time')[::K])  # one rollout of each model
+    expected = M * K * 12 + M * 4
+    assert Ensemble.steps - before == round(advanced / two_link.opt.timestep) == expected

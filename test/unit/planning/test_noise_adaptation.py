@@ -7,7 +7,8 @@ import pytest
 
 from emppi_ros.core.config import build
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.planning import mppi, noise_adaptation
+from emppi_ros.planning import noise_adaptation, plan_update
+from emppi_ros.planning.plan_update import PlanProblem
 from emppi_ros.robots.control_limits import ControlLimits
 from emppi_ros.tasks.cost import Costs
 from emppi_ros.tasks.planner_config import NoiseAdaptation, PlannerConfig
@@ -80,9 +81,8 @@ def _follow(target, config=CONFIG, updates=60):
         return Costs(20.0 * np.sum((controls - target) ** 2, axis=-1), np.zeros((M, K)))
 
     for _ in range(updates):
-        nominal, info = mppi.plan(
-            config, nominal, np.zeros(NU), FREE, np.zeros(M), evaluate, rng, nominal[0], variance
-        )
+        problem = PlanProblem(nominal, np.zeros(NU), FREE, np.zeros(M), nominal[0], variance)
+        nominal, info = plan_update.plan(config, problem, evaluate, rng)
         variance = info.variance
         found.append(variance)
     return nominal, np.array(found)
@@ -109,10 +109,8 @@ def test_a_constant_variance_that_is_given_changes_no_bit():
         def evaluate(controls):
             return Costs(np.sum(controls**2, axis=-1), np.zeros((M, K)))
 
-        plan, info = mppi.plan(
-            config, nominal, np.zeros(NU), FREE, np.zeros(M), evaluate,
-            np.random.default_rng(2), variance=variance,
-        )  # fmt: skip
+        problem = PlanProblem(nominal, np.zeros(NU), FREE, np.zeros(M), variance=variance)
+        plan, info = plan_update.plan(config, problem, evaluate, np.random.default_rng(2))
         plans.append(plan)
         assert (info.variance is None) == (config.noise_adaptation is None)
     assert np.array_equal(plans[0], plans[1]) and np.array_equal(plans[0], plans[2])

@@ -8,8 +8,8 @@ import pytest
 from emppi_ros.core.errors import AllDivergedError, ConfigError
 from emppi_ros.journal import snapshot
 from emppi_ros.model.ensemble import State
+from emppi_ros.planning.information import PredictedMeasurements
 from emppi_ros.planning.planner import Planner
-from emppi_ros.planning.predicted_measurements import PredictedMeasurements
 from emppi_ros.priors import particles
 from emppi_ros.priors.particles import Belief
 from emppi_ros.robots.robot import select_joints

@@ -1,12 +1,24 @@
 """A short memory of stamped rows."""
 
+import copy
+
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 import pytest
+import yaml
 
+from emppi_ros.app.closed_loop import ClosedLoop
+from emppi_ros.belief.measurement_model import Predictor
+from emppi_ros.core import weights
 from emppi_ros.core.errors import StaleInputError
-from emppi_ros.state.time_series import TimeSeries
+from emppi_ros.model.ensemble import State
+from emppi_ros.planning.plan_preview import PlanPreview
+from emppi_ros.planning.planner import Planner
+from emppi_ros.priors import particles
+from emppi_ros.robots.plan import Plan
+from emppi_ros.state.time_series import CommandsInForce, TimeSeries, in_steps
+from emppi_ros.tasks.task import load_task, parse_task
 
 
 def _series(stamps, **keys):
@@ -126,3 +138,211 @@ def test_averages_are_continuous_in_the_bounds(stamps, begin, width, change):
     one, other = series.average(bounds, bounds + width)
     spread = np.ptp(series.rows, axis=0)
     assert np.all(np.abs(other - one) <= spread * change / width + ROUNDING)
+
+
+DELAY = {
+    'field': 'command_delay',
+    'lower': 0.0,
+    'upper': 0.1,
+    'unit': 's',
+    'prior': {'distribution': 'uniform', 'lower': 0.0, 'upper': 0.05},
+}
+START = State(np.array([0.2]), np.array([0.3]))
+
+
+def held(rate_hz=250.0, shift=0.0, count=60):
+    """Return commands of two joints that change at a rate."""
+    commands = TimeSeries('commands', reach_s=np.inf)
+    for i in range(count):
+        commands.append(i / rate_hz + shift, np.array([np.sin(0.9 * i), np.cos(0.4 * i)]))
+    return commands
+
+
+def test_without_a_delay_a_step_gets_the_command_at_its_middle():
+    commands = held()
+    found = in_steps(commands, 0.05, 0.02, 5, None)
+    assert np.array_equal(found, commands.hold(0.05 + (np.arange(5) + 0.5) * 0.02 / 5))
+
+
+def test_a_delay_is_the_same_as_later_stamps():
+    delays = np.array([0.0, 0.013, 0.02])
+    found = in_steps(held(), 0.1, 0.02, 5, delays)
+    for row, delay in zip(found, delays, strict=True):
+        # sums of 60 commands up to 1 that hold 4 ms, in steps of 4 ms: a few roundings
+        expected = in_steps(held(shift=delay), 0.1, 0.02, 5, np.zeros(1))[0]
+        np.testing.assert_allclose(row, expected, rtol=0, atol=1e-12)
+
+
+def test_commands_in_steps_are_continuous_in_the_delay():
+    delays = np.linspace(0.0, 0.05, 501)
+    found = in_steps(held(), 0.1, 0.02, 8, delays)
+    # 0.1 ms more delay replaces 4 % of a step of 2.5 ms, by commands that differ by at most 2
+    assert 0.0 < np.abs(np.diff(found, axis=0)).max() <= 2.0 * 0.1 / 2.5 + 1e-12
+
+
+def test_each_model_may_have_steps_of_its_own_length():
+    delays, durations = np.array([0.01, 0.03]), np.array([0.02, 0.06])
+    found = in_steps(held(), 0.1, durations, 4, delays)
+    for row, delay, duration in zip(found, delays, durations, strict=True):
+        alone = in_steps(held(), 0.1, float(duration), 4, np.array([delay]))[0]
+        # the sums begin at other commands: a few roundings of sums of 60
+        np.testing.assert_allclose(row, alone, rtol=0, atol=1e-12)
+
+
+@pytest.fixture
+def in_force():
+    """Return commands applied until 0.1 s, and a plan that starts then as a ramp."""
+    applied = TimeSeries('commands', reach_s=np.inf)
+    for stamp, value in ((0.0, 0.2), (0.06, 0.4), (0.1, 1.0)):
+        applied.append(stamp, np.array([value]))
+    plan = Plan(0.1, np.array([0.0, 1.0]), np.array([[1.0], [11.0]]))
+    return lambda rests: CommandsInForce(applied, [plan], rests)
+
+
+def test_planned_commands_follow_the_applied_ones(in_force):
+    commands = in_force(True)
+    assert commands(np.array([0.05, 0.07])).tolist() == [[0.2], [0.4]]
+    assert commands(np.array([0.15]))[0] == pytest.approx(1.5)  # 10 per second from 1
+    found = commands.average(np.array([0.04, 0.05, 0.1]), np.array([0.08, 0.15, 0.2]))
+    ramp = 1.25 * 0.05  # from 1 to 1.5 in 0.05 s
+    expected = [[0.3], [(0.2 * 0.01 + 0.4 * 0.04 + ramp) / 0.1], [1.5]]
+    # samples of a ramp at the middle of 1 ms: exact but for the last part of one, 10/s * 1 ms
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+def test_a_resting_bridge_executes_no_plan():
+    applied = TimeSeries('commands', reach_s=np.inf)
+    applied.append(0.0, np.array([0.0]))
+    plan = Plan(0.1, np.array([0.0, 1.0]), np.array([[1.0], [11.0]]))
+    for rests, value in ((True, 0.0), (False, 6.0)):
+        commands = CommandsInForce(applied, [plan], rests)
+        assert commands(np.array([0.6]))[0] == pytest.approx(value)
+        mean = commands.average(np.array([0.595]), np.array([0.605]))[0]
+        assert mean == pytest.approx(value, abs=1e-9)
+
+
+def with_delay(data):
+    data['parameters']['delay'] = DELAY
+    data['simulation']['truth']['delay'] = {'distribution': 'fixed', 'value': 0.02}
+    return data
+
+
+@pytest.fixture
+def slider(make_task, task_data):
+    """Return the cart on a rail, whose dynamics are linear, with a delay of commands."""
+    data = with_delay(task_data('slider'))
+    data['cost']['reach']['norm'] = 'squared'
+    return make_task('slider', data)
+
+
+def forces(shift=0.0):
+    commands = TimeSeries('commands', reach_s=np.inf)
+    for i in range(200):
+        commands.append(0.004 * i + shift, np.array([4.0 * np.sin(0.7 * i)]))
+    return commands
+
+
+def predict(task, delays, commands, end=0.44):
+    predictor = Predictor(task, len(delays), threads=1)
+    predictor.write(np.column_stack([np.full(len(delays), 1.5), delays]))
+    return np.concatenate(predictor.predict((0.4, START), end, commands), axis=1)
+
+
+def test_predictions_with_a_delay_are_those_of_later_commands(slider):
+    delays = np.array([0.0, 0.0107, 0.02, 0.05])
+    found = predict(slider, delays, forces())
+    for row, delay in zip(found, delays, strict=True):
+        # averages of the same commands up to a few roundings of sums of 200, in 20 steps
+        expected = predict(slider, [0.0], forces(delay))[0]
+        np.testing.assert_allclose(row, expected, rtol=0, atol=1e-12)
+    assert np.ptp(found[:, 1]) > 1e-3
+
+
+def test_predictions_are_continuous_in_the_delay(slider):
+    found = predict(slider, np.linspace(0.0, 0.05, 501), forces())
+    # 0.1 ms of another force: up to 8 N on 1.5 kg; and over 40 ms of motion for the position
+    assert np.abs(np.diff(found[:, 1])).max() <= 1e-4 * 8.0 / 1.5
+    assert np.abs(np.diff(found[:, 0])).max() <= 0.04 * 1e-4 * 8.0 / 1.5
+
+
+def test_predictions_without_a_delay_hold_the_command_at_the_middle_of_each_step(make_task):
+    """To the bit what they were before delays could be parameters."""
+    task, commands = make_task('slider'), forces()
+    predictor = Predictor(task, 2, threads=1)
+    predictor.write(np.array([[1.5], [2.0]]))
+    found = predictor.predict((0.4, START), 0.44, commands)
+    times = 0.4 + (np.arange(20) + 0.5) * (0.44 - 0.4) / 20
+    ensemble = predictor._ensemble
+    expected = ensemble.predict(START, commands.hold(times), (0.44 - 0.4) / 20)
+    assert all(np.array_equal(*pair) for pair in zip(found, expected, strict=True))
+
+
+def make_planner(task, theta):
+    planner = Planner(task, np.random.default_rng(0), 1)
+    planner.set_belief(particles.uniform(np.array([theta])))
+    return planner
+
+
+def test_a_plan_starts_where_its_first_command_acts(slider, make_task, task_data):
+    """With a delay of 20 ms: the same plan as 20 ms later without one."""
+    commands, delay = forces(), 0.02
+    plan, info = make_planner(slider, [1.5, delay]).plan_from(START, 0.4, 0.45, commands)
+    end = predict(slider, [delay], commands, 0.4 + 0.05 + delay)[0]
+    data = task_data('slider')
+    data['cost']['reach']['norm'] = 'squared'
+    late = make_planner(make_task('slider', data), [1.5])
+    state = State(*np.split(end, 2))
+    same, others = late.plan_from(state, 0.45, 0.45, commands)
+    # steps of 10 ms in the planner and of 2 ms in the belief: first-order errors of a motion of
+    # 70 ms with 4 N on 1.5 kg at 5 ms of a rate of the force of 4 N / 6 ms
+    np.testing.assert_allclose(info.costs, others.costs, rtol=0.02)
+    np.testing.assert_allclose(plan.values, same.values, rtol=0, atol=0.05)
+    assert np.abs(plan.values[1:-1] - plan.values[0]).max() > 0.5  # it moves
+
+
+def test_a_delay_of_zero_plans_the_same_bits_under_a_held_command(slider, make_task, task_data):
+    commands = TimeSeries('commands', reach_s=np.inf)
+    commands.append(0.0, np.array([0.7]))
+    data = task_data('slider')
+    data['cost']['reach']['norm'] = 'squared'
+    tasks = (slider, [1.5, 0.0]), (make_task('slider', data), [1.5])
+    plans = [
+        make_planner(task, theta).plan_from(START, 0.4, 0.45, commands)[0] for task, theta in tasks
+    ]
+    assert np.array_equal(plans[0].values, plans[1].values)
+
+
+def test_a_plan_may_start_at_the_measurement(slider):
+    planner = Planner(slider, np.random.default_rng(0), 3)
+    planner.set_belief(particles.uniform(np.array([[1.5, 0.0], [1.5, 0.02], [2.0, 0.05]])))
+    plan, info = planner.plan_from(START, 0.4, 0.4, forces())
+    assert np.isfinite(plan.values).all() and np.isfinite(info.costs).all()
+
+
+def test_a_previewed_plan_acts_after_the_delay_of_each_model(slider):
+    planner = make_planner(slider, [1.5, 0.0])
+    plan, _ = planner.plan_from(State(np.zeros(1), np.zeros(1)), 0.0, 0.05, forces())
+    preview = PlanPreview(slider)
+    theta = np.array([[1.5, 0.0], [1.5, 0.03], [1.5, 0.05]])
+    step = slider.planner.step_s / slider.planner.substeps
+    start = State(np.zeros(1), np.zeros(1))
+    both = preview.predict(particles.uniform(theta), start, 0.05, plan, {}).points
+    late = plan._replace(start=plan.start + 3 * step)
+    shifted = preview.predict(particles.uniform(0.0 * theta + [1.5, 0.0]), start, 0.05, late, {})
+    # a delay of three steps is a plan that starts three steps later
+    np.testing.assert_allclose(both[1], shifted.points[1], rtol=0, atol=1e-12)
+    assert np.abs(both[1] - both[0]).max() > 1e-4
+
+
+@pytest.mark.slow
+def test_a_delay_of_20_ms_is_found_within_3_s_and_the_task_succeeds():
+    """Without the parameter the pole is not swung up, and its mass is estimated at two thirds."""
+    data = with_delay(copy.deepcopy(dict(load_task('cartpole_swingup').data)))
+    loop = ClosedLoop(parse_task(yaml.safe_dump(data, sort_keys=False)), 0)
+    loop.run(3.0, stop_at_success=False)
+    belief, truth = loop.filter.belief, loop.trace.truth
+    mean = weights.mean(belief.log_weights, belief.theta)
+    assert truth[2] == 0.02
+    assert abs(mean[2] - 0.02) < 0.002
+    assert abs(mean[0] / truth[0] - 1.0) < 0.15
+    assert loop.run(loop.task.file.duration_s - 3.0).success

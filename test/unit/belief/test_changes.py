@@ -1,13 +1,16 @@
-"""The transition kernel is the mixture that its documentation states."""
+"""Jumps and drift keep their mixture, and the changes that the belief shows are detected."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from emppi_ros.belief import transition
+from emppi_ros.belief import changes
+from emppi_ros.belief.changes import ChangeDetector, DetectedChange, Jumps
 from emppi_ros.core import weights
+from emppi_ros.journal import snapshot
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors import particles
 from emppi_ros.priors.distributions import Prior
@@ -32,17 +35,17 @@ def _belief(rng, count=64):
 
 
 def test_only_uncertain_parameters_that_are_listed_change():
-    assert transition.changing(None, PRIOR).tolist() == []
-    assert transition.changing(ChangeConfig(), PRIOR).tolist() == [0, 1]
-    assert transition.changing(ChangeConfig(of=('other', 'certain')), PRIOR).tolist() == [1]
-    assert transition.changing(ChangeConfig(of=()), PRIOR).tolist() == []
+    assert changes.changing(None, PRIOR).tolist() == []
+    assert changes.changing(ChangeConfig(), PRIOR).tolist() == [0, 1]
+    assert changes.changing(ChangeConfig(of=('other', 'certain')), PRIOR).tolist() == [1]
+    assert changes.changing(ChangeConfig(of=()), PRIOR).tolist() == []
 
 
 def test_pruning_keeps_expected_weights_and_heavy_particles(rng):
     log_weights = weights.normalize(rng.normal(0.0, 1.5, 20))
     total, square, draws = np.zeros(20), np.zeros(20), 4000
     for _ in range(draws):
-        chosen, kept = transition.prune(log_weights, 15, rng)
+        chosen, kept = changes.prune(log_weights, 15, rng)
         assert len(np.unique(chosen)) == 15
         assert np.exp(kept).sum() == pytest.approx(1.0, abs=1e-12)
         row = np.zeros(20)
@@ -60,14 +63,14 @@ def test_pruning_keeps_expected_weights_and_heavy_particles(rng):
 def test_pruning_drops_weightless_particles_first():
     log_weights = np.log(np.array([0.5, 0.5, 1e-300, 1e-300]))
     log_weights[2:] = -np.inf
-    chosen, kept = transition.prune(log_weights, 3, np.random.default_rng(0))
+    chosen, kept = changes.prune(log_weights, 3, np.random.default_rng(0))
     assert {0, 1} <= set(chosen.tolist())
     np.testing.assert_allclose(np.sort(np.exp(kept)), [0.0, 0.5, 0.5], atol=1e-15)
 
 
 def test_jumps_have_their_probability_and_leave_all_others_alone(rng):
     belief = _belief(rng)
-    after, jumps = transition.jump(JUMPS, PRIOR, COLUMNS, belief, 0.1, rng)
+    after, jumps = changes.jump(JUMPS, PRIOR, COLUMNS, belief, 0.1, rng)
     assert len(jumps.rows) == 4  # a sixteenth
     shares = np.exp(after.log_weights)
     assert shares.sum() == pytest.approx(1.0, abs=1e-12)
@@ -87,9 +90,9 @@ def test_without_rate_share_or_time_nothing_jumps_and_nothing_is_drawn(rng):
         (dataclasses.replace(JUMPS, share=0.0), 0.1),
         (JUMPS, 0.0),
     ):
-        after, jumps = transition.jump(config, PRIOR, COLUMNS, belief, elapsed, rng)
+        after, jumps = changes.jump(config, PRIOR, COLUMNS, belief, elapsed, rng)
         assert after is belief and not len(jumps.rows)
-    assert transition.drift(JUMPS, PRIOR, COLUMNS, belief, 0.1, rng) is belief
+    assert changes.drift(JUMPS, PRIOR, COLUMNS, belief, 0.1, rng) is belief
     assert rng.bit_generator.state == state
 
 
@@ -99,7 +102,7 @@ def test_drift_leaves_the_prior_as_it_is(rng):
     prior = JointPrior([parameter], [Prior('normal', mean=0.8, sd=0.05)])
     belief = particles.uniform(prior.sample(4000, rng))
     for _ in range(40):
-        belief = transition.drift(config, prior, np.array([0]), belief, 0.2, rng)
+        belief = changes.drift(config, prior, np.array([0]), belief, 0.2, rng)
     # nearly normal in log-odds, because its sd is small; 4000 draws against 10 000: the
     # Kolmogorov-Smirnov test fails one correct run in ten thousand
     draws = prior.sample(10_000, rng)[:, 0]
@@ -109,7 +112,7 @@ def test_drift_leaves_the_prior_as_it_is(rng):
 def test_drift_forgets_within_its_time(rng):
     config = ChangeConfig(drift_s=10.0)
     belief = particles.uniform(np.zeros((4000, 1)))
-    after = transition.drift(config, SINGLE, np.array([0]), belief, 2.5, rng)
+    after = changes.drift(config, SINGLE, np.array([0]), belief, 2.5, rng)
     # a quarter of the time: half a standard deviation, within five standard errors; the prior's
     # own sd is estimated from 10 000 draws
     assert after.theta.std() == pytest.approx(0.5, rel=5 * (0.5 / 4000 + 0.5 / 10_000) ** 0.5)
@@ -136,7 +139,7 @@ def test_drift_and_bayes_rule_are_a_kalman_filter_where_that_is_exact(seed):
     belief, ours = particles.uniform(rng.normal(0.0, 1.0, (count, 1))), []
     for i, y in enumerate(measured):
         if i:
-            belief = transition.drift(config, SINGLE, np.array([0]), belief, elapsed, rng)
+            belief = changes.drift(config, SINGLE, np.array([0]), belief, elapsed, rng)
         belief = particles.reweight(belief, -0.5 * ((belief.theta[:, 0] - y) / sd) ** 2)
         ours.append(
             (
@@ -188,7 +191,7 @@ def test_jumps_and_bayes_rule_are_the_exact_mixture(seed):
     belief, ours = particles.uniform(rng.normal(0.0, 1.0, (count, 1))), []
     for i, y in enumerate(measured):
         if i:
-            belief, _ = transition.jump(config, SINGLE, np.array([0]), belief, elapsed, rng)
+            belief, _ = changes.jump(config, SINGLE, np.array([0]), belief, elapsed, rng)
         belief = particles.reweight(belief, -0.5 * ((belief.theta[:, 0] - y) / sd) ** 2)
         ours.append(
             (
@@ -202,3 +205,95 @@ def test_jumps_and_bayes_rule_are_the_exact_mixture(seed):
     error = 5.0 * 1.5 * np.sqrt(10.0 / count)
     np.testing.assert_allclose(np.array(ours), exact, rtol=0.0, atol=error)
     assert exact[7, 0] < 0.0 and exact[-1, 0] > 2.0  # the jump was followed
+
+
+COUNT, DT = 8, 0.1
+NOBODY = Jumps(*(np.zeros(0, dtype=np.intp) for _ in range(3)))
+MEAN = np.array([0.3, 5.0])
+
+
+def jumps(rows, column, origins=None):
+    rows = np.asarray(rows)
+    origins = rows if origins is None else np.asarray(origins)
+    return Jumps(rows, origins, np.full(len(rows), column))
+
+
+@pytest.fixture
+def detector():
+    """Return a detector whose start is over."""
+    made = ChangeDetector(('mass', 'friction'), COUNT)
+    for _ in range(21):
+        made.jump(NOBODY, DT, MEAN)
+    return made
+
+
+def belief(weight_of_first, value=0.3):
+    """Return a belief whose first particle has a weight and a mass; others have 0.3."""
+    theta = np.tile(MEAN, (COUNT, 1))
+    theta[0, 0] = value
+    shares = np.full(COUNT, (1.0 - weight_of_first) / (COUNT - 1))
+    shares[0] = weight_of_first
+    return Belief(theta, np.log(shares))
+
+
+def test_a_change_is_detected_once_most_weight_has_jumped(detector):
+    detector.jump(jumps([0], 0), DT, MEAN)
+    assert detector.update(1.0, belief(0.49, 1.2)) == []
+    (change,) = detector.update(1.1, belief(0.51, 1.2))
+    assert change[:2] == (1.1, 'mass')
+    assert change[2:] == pytest.approx((0.3, 1.2), rel=1e-12)  # rounding
+    assert detector.update(1.2, belief(0.9, 1.2)) == []
+    assert list(detector.events) == [change] == detector.since(1.0)
+    assert detector.since(1.1) == []
+
+
+def test_a_second_change_is_detected_after_the_first_is_over_and_not_before(detector):
+    detector.jump(jumps([0], 0), DT, MEAN)
+    assert detector.update(0.0, belief(0.9))
+    for probability in (0.3, 0.6, 0.21):  # above a fifth the change is not over
+        assert detector.update(0.1, belief(probability)) == []
+    assert detector.update(0.2, belief(0.1)) == []
+    assert detector.update(0.3, belief(0.6))
+
+
+def test_a_jump_is_forgotten_after_two_seconds(detector):
+    detector.jump(jumps([0], 0), DT, MEAN)
+    for _ in range(21):
+        detector.jump(NOBODY, DT, MEAN)
+    assert detector.update(0.0, belief(1.0 - 1e-9)) == []
+
+
+def test_jumps_at_the_start_are_no_changes():
+    detector = ChangeDetector(('mass', 'friction'), COUNT)
+    detector.jump(jumps(range(COUNT), 0), DT, MEAN)
+    assert detector.update(0.1, belief(0.9)) == []
+
+
+def test_jumps_follow_their_particles(detector):
+    detector.jump(jumps([5], 1), DT, MEAN)
+    detector.resample(np.array([5, 5, 5, 5, 5, 0, 1, 2]))
+    uniform = particles.uniform(np.tile(MEAN, (COUNT, 1)))
+    assert [one.parameter for one in detector.update(0.0, uniform)] == ['friction']
+    detector.jump(jumps(range(5), 0, origins=[5] * 5), DT, MEAN)  # of those that did not
+    assert [one.parameter for one in detector.update(0.1, uniform)] == ['mass']
+
+
+def test_a_value_that_needs_several_jumps_is_one_change_from_the_first_value(detector):
+    detector.jump(jumps([0], 0), DT, np.array([0.3, 5.0]))
+    detector.jump(jumps([1], 0, origins=[0]), DT, np.array([0.7, 5.0]))
+    detector.resample(np.full(COUNT, 1))
+    (change,) = detector.update(0.0, belief(0.5, 0.3))
+    assert change.before == pytest.approx(0.3, rel=1e-12)  # rounding
+
+
+def test_it_continues_from_a_snapshot(detector):
+    detector.jump(jumps([0], 0), DT, MEAN)
+    detector.update(1.0, belief(0.9, 1.2))
+    other = ChangeDetector(('mass', 'friction'), COUNT)
+    snapshot.restore(other, json.loads(json.dumps(snapshot.dump(detector))))
+    assert other.events == detector.events and isinstance(other.events[0], DetectedChange)
+    for one in (detector, other):
+        one.jump(jumps([3], 1, origins=[1]), DT, MEAN)
+        one.resample(np.full(COUNT, 3))
+    assert other.update(2.0, belief(0.5)) == detector.update(2.0, belief(0.5))
+    assert [one.parameter for one in other.events] == ['mass', 'friction']

@@ -11,10 +11,13 @@ from scipy.optimize import minimize_scalar
 
 from emppi_ros.core import config
 from emppi_ros.core.errors import AllDivergedError, ConfigError, DegenerateWeightsError
-from emppi_ros.planning import mppi, risk
+from emppi_ros.planning import plan_update
+from emppi_ros.planning.plan_update import PlanProblem
 from emppi_ros.robots.control_limits import ControlLimits
+from emppi_ros.strategies import risk
+from emppi_ros.strategies.risk import CVAR_LEVEL
 from emppi_ros.tasks.cost import Costs
-from emppi_ros.tasks.planner_config import CVAR_LEVEL, PlannerConfig
+from emppi_ros.tasks.planner_config import PlannerConfig
 
 M, K, H, NU = 4, 6, 5, 2
 SETTINGS = {
@@ -60,7 +63,8 @@ def _run(settings, gains=GAINS, belief=BELIEF, evaluate=None, limits=FREE, seed=
     rng = np.random.default_rng(seed)
     with np.errstate(divide='ignore'):
         log_belief = np.log(belief)
-    return mppi.plan(settings, NOMINAL, np.zeros(NU), limits, log_belief, evaluate, rng)
+    problem = PlanProblem(NOMINAL, np.zeros(NU), limits, log_belief)
+    return plan_update.plan(settings, problem, evaluate, rng)
 
 
 # the measures
@@ -189,7 +193,7 @@ def test_equal_models_plan_as_one_of_them_with_k_rollouts(name, level, window):
 @pytest.mark.parametrize(('name', 'level'), MEASURES)
 @given(seed=seeds)
 def test_the_update_is_that_of_its_formula(name, level, seed):
-    """As in the docstring of `mppi`, from what was rolled out, limits and filter and all."""
+    """As in `plan_update`, from what was rolled out, limits and filter and all."""
     settings = _settings(name, level, filter_window=5)
     found, info = _run(settings, limits=TIGHT, seed=seed)
     du, lam = info.controls[0] - NOMINAL, settings.temperature
@@ -200,7 +204,7 @@ def test_the_update_is_that_of_its_formula(name, level, seed):
     costs = costs + lam * np.flip(np.cumsum(np.flip(control, -1), -1), -1)
     weights = np.exp((costs.min(axis=0) - costs) / lam)
     expected = NOMINAL + np.einsum('kh,khu->hu', weights / weights.sum(axis=0), du)
-    expected = TIGHT.clip(mppi.smoother(H, 5) @ expected, np.zeros(NU))
+    expected = TIGHT.clip(plan_update.smoother(H, 5) @ expected, np.zeros(NU))
     # costs of up to 1e2 are rounded by 1e-14 each, over a temperature of 0.3
     np.testing.assert_allclose(found, expected, rtol=0, atol=10 * ROUNDING)
 
@@ -281,7 +285,8 @@ def test_each_measure_finds_its_optimum_between_models_that_want_different_thing
     rng, u = np.random.default_rng(0), np.full((1, 1), -0.7)
     ends = []
     for _ in range(60):
-        u, _ = mppi.plan(settings, u, np.zeros(1), free, np.log([0.8, 0.2]), evaluate, rng)
+        problem = PlanProblem(u, np.zeros(1), free, np.log([0.8, 0.2]))
+        u, _ = plan_update.plan(settings, problem, evaluate, rng)
         ends.append(u[0, 0])
     known = {'mean': 0.0, 'worst': 1.0 / 3.0}
     optimum = _optimum(name, level)

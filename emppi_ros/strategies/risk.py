@@ -15,37 +15,11 @@ from collections.abc import Callable
 import functools
 
 import numpy as np
-import numpy.typing as npt
 
-from emppi_ros.core import weights
-from emppi_ros.core.errors import AllDivergedError
-from emppi_ros.tasks.planner_config import CVAR_LEVEL
+from emppi_ros.core.arrays import Array
 
-Array = npt.NDArray[np.float64]
 Measure = Callable[[Array, Array], Array]
-
-
-def choose(name: str, level: float | None = None) -> Measure:
-    """Return a measure by name; `level` applies to cvar."""
-    if name == 'cvar':
-        return functools.partial(cvar, level=CVAR_LEVEL if level is None else level)
-    return {'mean': mean, 'worst': worst}[name]
-
-
-def weigh(measure: Measure, temperature: float, cost_to_go: Array, log_belief: Array) -> Array:
-    """
-    Return the weights (M, K, H) of K plans shared by all models; they sum to 1 at each step.
-
-    The weight of a plan is the softmax of its risk over K. It is divided among its M rollouts by
-    belief, which does not change the update because these have the same noise.
-    """
-    belief = np.exp(weights.normalize(log_belief))
-    risk = measure(cost_to_go, belief)  # (K, H)
-    if not np.any(np.isfinite(risk[:, 0])):
-        raise AllDivergedError(
-            f'each of {len(risk)} plans diverged in a model with positive weight: no valid plan'
-        )
-    return belief[:, None, None] * weights.softmin(risk, temperature, axis=0)
+CVAR_LEVEL = 0.25  # default probability mass of the worst models
 
 
 def mean(costs: Array, belief: Array) -> Array:
@@ -59,7 +33,7 @@ def worst(costs: Array, belief: Array) -> Array:
     return costs[belief > 0.0].max(axis=0)
 
 
-def cvar(costs: Array, belief: Array, level: float) -> Array:
+def cvar(costs: Array, belief: Array, level: float = CVAR_LEVEL) -> Array:
     """
     Return the conditional value at risk: (M, K, H), (M,) -> (K, H).
 
@@ -74,3 +48,11 @@ def cvar(costs: Array, belief: Array, level: float) -> Array:
     taken = np.clip(level - worse, 0.0, mass)
     share = taken / taken.sum(axis=0)
     return np.sum(share * np.where(share > 0.0, ranked, 0.0), axis=0)
+
+
+MEASURES: dict[str, Measure] = {'mean': mean, 'cvar': cvar, 'worst': worst}
+
+
+def choose(name: str, level: float | None = None) -> Measure:
+    """Return a measure by name; `level` applies to cvar."""
+    return MEASURES[name] if level is None else functools.partial(cvar, level=level)

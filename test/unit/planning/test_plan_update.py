@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import AllDivergedError, ConfigError, DegenerateWeightsError
-from emppi_ros.planning import mppi
+from emppi_ros.planning import plan_update
+from emppi_ros.planning.plan_update import PlanProblem
 from emppi_ros.robots.control_limits import ControlLimits
 from emppi_ros.tasks.cost import Costs
 from emppi_ros.tasks.planner_config import PlannerConfig
@@ -45,7 +46,8 @@ def _run(config=CONFIG, gains=(1.0, 1.0, 1.0), log_belief=UNIFORM, limits=FREE, 
     nominal, applied = kwargs.get('nominal', NOMINAL), kwargs.get('applied', np.zeros(NU))
     evaluate = kwargs.get('evaluate', lambda controls: _cost(controls, gains))
     rng = kwargs.get('rng', np.random.default_rng(seed))
-    return mppi.plan(config, nominal, applied, limits, np.asarray(log_belief), evaluate, rng)
+    problem = PlanProblem(nominal, applied, limits, np.asarray(log_belief))
+    return plan_update.plan(config, problem, evaluate, rng)
 
 
 class _Given:
@@ -142,9 +144,8 @@ def test_without_a_cost_a_plan_tends_to_the_reference():
     def free(controls):
         return Costs(np.zeros(controls.shape[:3]), np.zeros(controls.shape[:2]))
 
-    improved, _ = mppi.plan(
-        config, nominal, nominal[0], FREE, np.zeros(1), free, np.random.default_rng(2), reference
-    )
+    problem = PlanProblem(nominal, nominal[0], FREE, np.zeros(1), reference)
+    improved, _ = plan_update.plan(config, problem, free, np.random.default_rng(2))
     # importance weights of variance e^0.4 halve the 40 000 samples: an error of sigma / 140,
     # 5 of which are 0.025
     np.testing.assert_allclose(improved[0], reference, atol=0.025)

@@ -1,0 +1,1 @@
+"""How samples become a plan: sampling and weighting, and measures of risk over models."""
