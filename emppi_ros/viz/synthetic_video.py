@@ -17,9 +17,9 @@ from emppi_ros.tasks.task import Task
 from emppi_ros.tracking import depth_video
 from emppi_ros.tracking.depth_video import DepthVideo
 from emppi_ros.tracking.renderer import SceneRenderer
-from emppi_ros.viz.depth_camera import depth_camera
 from emppi_ros.viz.report.recording import RunRecord
 from emppi_ros.viz.report.video import true_model
+from emppi_ros.viz.simulated_camera import depth_camera
 
 Array = npt.NDArray[np.float64]
 

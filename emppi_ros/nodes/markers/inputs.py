@@ -22,7 +22,7 @@ from emppi_ros.priors.particles import Belief
 from emppi_ros.recordings.message_tables import statuses
 from emppi_ros.robots.plan import Plan
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.shapes.changes import ShownChange
+from emppi_ros.viz.shapes.change_labels import ShownChange
 from emppi_ros.viz.shapes.task_shapes import DisplayState
 
 DIAGNOSTICS = '/diagnostics'

@@ -31,7 +31,7 @@ from emppi_ros.tasks import switch_protocol, tuning
 from emppi_ros.tasks.task import Task, parse_task, task_text
 from emppi_ros.tasks.tuning import Value
 from emppi_ros.viz.shapes.task_shapes import DisplayState
-from emppi_ros.viz.web.source import Snapshot
+from emppi_ros.viz.web.robot_source import Snapshot
 
 _SILENT_S = 3.0  # diagnostics come once a second
 _POLL_S, _SNAPSHOT_S = 0.01, 0.04

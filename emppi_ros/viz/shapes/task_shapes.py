@@ -14,8 +14,8 @@ from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.cost import Cost
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.shapes import changes, histograms, joint_axes, objects, rollouts
-from emppi_ros.viz.shapes.changes import ShownChange
+from emppi_ros.viz.shapes import change_labels, histograms, joint_axes, objects, rollouts
+from emppi_ros.viz.shapes.change_labels import ShownChange
 from emppi_ros.viz.shapes.scene_extent import scene_extent
 from emppi_ros.viz.shapes.shapes import Array, Shape
 
@@ -70,7 +70,7 @@ class TaskShapes:
         return [
             *joint_axes.shapes(self._task, self.extent, data, display.belief),
             *histograms.shapes(self._task, self._sheets, data, display.belief),
-            changes.label(
+            change_labels.label(
                 self._task, self._sheets, data, display.belief, display.changes, display.stamp
             ),
         ]

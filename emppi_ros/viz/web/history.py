@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from emppi_ros.core import weights
 from emppi_ros.priors.particles import Belief
-from emppi_ros.viz.web.source import Snapshot
+from emppi_ros.viz.web.robot_source import Snapshot
 
 Array = npt.NDArray[np.float64]
 SPAN_S, STEP_S = 30.0, 0.2
