@@ -14,13 +14,12 @@ import xml.etree.ElementTree as ET
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Pose
 from emppi_ros.model import scene
 from emppi_ros.model.link_tree import FIXED, FREE, HINGE, Link
 
-Array = npt.NDArray[np.float64]
 MADE_HERE = '<!-- made by emppi_ros from the MJCF scene, for displays -->'
 _UNLIMITED = 1e6  # rad, m, per second, N or Nm: a URDF needs numbers
 _SHOWN_GROUPS = 3  # of geoms: 0 to 2, as in MuJoCo's viewer

@@ -12,9 +12,9 @@ import json
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.belief.belief_session import BeliefSession, StampedBelief
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError, ReplayError
 from emppi_ros.journal import journal, snapshot
 from emppi_ros.journal.journal import BELIEF, KEY, PLANNER
@@ -24,7 +24,6 @@ from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.robots.plan import Plan
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 Session = Planner | BeliefSession
 SESSIONS: dict[str, type[Session]] = {PLANNER: Planner, BELIEF: BeliefSession}  # by journal
 OUTPUTS = {PLANNER: 'emppi/plan', BELIEF: 'emppi/belief'}  # topic of the outputs by journal

@@ -5,7 +5,6 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.belief.belief_session import BeliefSession, StampedBelief
 from emppi_ros.core.errors import ReplayError
@@ -15,8 +14,6 @@ from emppi_ros.replay import bag_report, replay
 from emppi_ros.replay.replay import ReplayInput, SessionReplay
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.report.recording import RunRecord, belief_series, parameter_summary
-
-Array = npt.NDArray[np.float64]
 
 
 def run(

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core import config, paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import fraction, key, one_of, registered
 from emppi_ros.core.errors import ConfigError, JointStateError, SceneError
 from emppi_ros.model import scene
 from emppi_ros.robots import franka_limits
 from emppi_ros.robots.control_limits import ControlLimits
 
-Array = npt.NDArray[np.float64]
 _LARGEST = 1e6  # rad, m, rad/s, m/s, N m or N: no robot measures more
 
 

@@ -8,12 +8,12 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw
 from scipy import ndimage
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Poses
 from emppi_ros.tracking.parts import TrackedParts
 from emppi_ros.tracking.tracker import PartEstimate
 from emppi_ros.viz.palette import SERIES
 
-Array = npt.NDArray[np.float64]
 Picture = npt.NDArray[np.uint8]
 SCALE = 2  # pixels of the picture for one of the image
 _NEAR, _FAR = 230, 40  # grey values

@@ -15,12 +15,12 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.shapes import scene_extent
 
-Array = npt.NDArray[np.float64]
 Image = npt.NDArray[np.uint8]
 
 _ELEVATION, _MARGIN = -20.0, 1.05  # degrees; of the distance: of a camera that frames a scene

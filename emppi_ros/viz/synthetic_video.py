@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model import scene
 from emppi_ros.recordings import tables
@@ -20,8 +21,6 @@ from emppi_ros.tracking.renderer import SceneRenderer
 from emppi_ros.viz.report.recording import RunRecord
 from emppi_ros.viz.report.video import true_model
 from emppi_ros.viz.simulated_camera import depth_camera
-
-Array = npt.NDArray[np.float64]
 
 
 def check_path(option: str, path: Path) -> None:

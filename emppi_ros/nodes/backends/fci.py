@@ -14,11 +14,10 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 
-Array = npt.NDArray[np.float64]
 _READ_S = 0.004  # between two readings
 _SILENCE_S = 0.08  # without a new state of the robot, after which the connection counts as lost
 _STARTING_S = 0.5  # the longest time that taking control may need

@@ -2,11 +2,11 @@
 
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
-import numpy.typing as npt
 from rclpy.node import Node
 from sensor_msgs.msg import JointState, PointCloud2
 from trajectory_msgs.msg import JointTrajectory
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.journal.journal import Measurements
 from emppi_ros.nodes.common import convert, qos
@@ -17,8 +17,6 @@ from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.recordings.message_tables import statuses
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.report.recording import RunObserver
-
-Array = npt.NDArray[np.float64]
 
 
 class _RecordedMeasurements(Measurements):

@@ -10,17 +10,15 @@ from matplotlib.patches import Polygon
 import matplotlib.style
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from transforms3d import euler
 
 from emppi_ros.core import paths, weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.model import scene
 from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import BLUE, GREEN, GREY, GRID, OBJECT_PATHS, ORANGE, RED
 from emppi_ros.viz.report.recording import RunRecord
-
-Array = npt.NDArray[np.float64]
 
 UNITS = {
     'distance': '[m]',

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.app.trace import Trace
 from emppi_ros.belief import belief_monitor
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import StaleInputError
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.priors.particles import Belief
@@ -21,7 +21,6 @@ from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _STEP_S = 0.02  # between two recorded states
 _CHANGED = 'changed '  # before the name of a parameter, in diagnostics
 

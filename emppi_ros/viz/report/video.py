@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.priors.particles import Belief
@@ -28,7 +28,6 @@ from emppi_ros.viz.shapes import histograms, joint_axes, objects
 from emppi_ros.viz.shapes.scene_extent import UP, scene_extent
 from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Shapes, Triangles
 
-Array = npt.NDArray[np.float64]
 _DPI, _BINS = 100, 40  # of the belief panel
 ShapesAt = Callable[[float], Shapes]  # shapes that are drawn in the scene at a time [s]
 

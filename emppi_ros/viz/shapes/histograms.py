@@ -11,13 +11,14 @@ import mujoco
 import numpy as np
 
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import BAR, FRAME, MEAN, SHEET
 from emppi_ros.viz.shapes.joint_axes import uncertain_objects
 from emppi_ros.viz.shapes.scene_extent import UP, SceneExtent, belief_anchor
-from emppi_ros.viz.shapes.shapes import Array, Label, Lines, Shape, Triangles, rectangles, rgba
+from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Triangles, rectangles, rgba
 
 BINS = 12
 INTERVAL = 0.05, 0.95  # of the 90 % interval

@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 import mujoco
 
 from emppi_ros.app.closed_loop import ClosedLoop
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.ensemble import State
 from emppi_ros.planning.plan_preview import Candidates, PlanCost, PlanPreview, PlanRollouts
 from emppi_ros.priors.particles import Belief
@@ -17,7 +18,7 @@ from emppi_ros.tasks.task import Task
 from emppi_ros.viz.shapes import change_labels, histograms, joint_axes, objects, rollouts
 from emppi_ros.viz.shapes.change_labels import ShownChange
 from emppi_ros.viz.shapes.scene_extent import scene_extent
-from emppi_ros.viz.shapes.shapes import Array, Shape
+from emppi_ros.viz.shapes.shapes import Shape
 
 
 class DisplayState(NamedTuple):
