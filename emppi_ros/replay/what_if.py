@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from emppi_ros.belief.belief_monitor import parameter_summary
 from emppi_ros.belief.belief_session import BeliefSession, StampedBelief
 from emppi_ros.core.errors import ReplayError
 from emppi_ros.journal.journal import BELIEF
@@ -13,7 +14,7 @@ from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.replay import bag_report, replay
 from emppi_ros.replay.replay import ReplayInput, SessionReplay
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.report.recording import RunRecord, belief_series, parameter_summary
+from emppi_ros.viz.report.recording import RunRecord, belief_series
 
 
 def run(

@@ -210,7 +210,9 @@ class RunObserver:
             'parameters': {},
         }
         if self.belief is not None:
-            summary['parameters'] = parameter_summary(task, self.belief, record.truth)
+            summary['parameters'] = belief_monitor.parameter_summary(
+                task, self.belief, record.truth
+            )
             summary['unresolved'] = belief_monitor.unresolved(task.prior, self.belief)
             for flag in ('out_of_prior', 'unidentifiable'):
                 for name, values in summary['parameters'].items():
@@ -260,16 +262,6 @@ def belief_series(beliefs: Sequence[tuple[float, Belief]], parameters: int) -> d
         'belief_times': np.array([time for time, _ in beliefs]),
         'belief_theta': np.array([b.theta for _, b in beliefs]).reshape(*shape, parameters),
         'belief_weights': np.exp(logs),
-    }
-
-
-def parameter_summary(task: Task, belief: Belief, truth: Array) -> dict[str, dict[str, float]]:
-    """Return mean, standard deviation and true value of each parameter, by name."""
-    mean = weights.mean(belief.log_weights, belief.theta)
-    sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
-    return {
-        p.name: {'mean': float(mean[i]), 'sd': float(sd[i]), 'true': float(truth[i])}
-        for i, p in enumerate(task.parameters)
     }
 
 
