@@ -259,23 +259,19 @@ def write(
     fps, is_gif = _FPS[path.suffix], path.suffix == '.gif'
     count = count_frames(record, path.suffix)
     panel = BeliefPanel(task, record, PANEL, HEIGHT)
-    gif, mp4 = (
-        {'loop': 0, 'duration': 1e3 / fps},
-        {'fps': fps, 'macro_block_size': 8, 'quality': 7},
-    )
-    try:
-        with (
-            paths.replacing(path) as temporary,
-            _scenes(task, record, shapes) as draw,
-            # closed after errors, too, which the writer's own context manager does not do
-            closing(imageio.get_writer(temporary, **(gif if is_gif else mp4))) as writer,
-        ):
-            for i in range(count):
-                frame = np.hstack([draw(i / fps), panel.draw(i / fps)])
-                writer.append_data(_shrink(frame, _GIF_SHRINK) if is_gif else frame)
-                progress(i + 1)
-    except OSError as error:
-        raise ConfigError(f'{path}: cannot be written: {error}') from None
+    settings: dict[str, float] = {'fps': fps, 'macro_block_size': 8, 'quality': 7}
+    if is_gif:
+        settings = {'loop': 0, 'duration': 1e3 / fps}
+    with (
+        paths.replacing(path) as temporary,
+        _scenes(task, record, shapes) as draw,
+        # closed after errors, too, which the writer's own context manager does not do
+        closing(imageio.get_writer(temporary, **settings)) as writer,
+    ):
+        for i in range(count):
+            frame = np.hstack([draw(i / fps), panel.draw(i / fps)])
+            writer.append_data(_shrink(frame, _GIF_SHRINK) if is_gif else frame)
+            progress(i + 1)
 
 
 def _shrink(frame: Image, factor: int) -> Image:
