@@ -1,6 +1,7 @@
 """`emppi bench watched`: the cost of visualization and recording for the planner."""
 
 import argparse
+import importlib
 from typing import Any
 
 from emppi_ros.cli import extras, output
@@ -34,13 +35,14 @@ def run(options: argparse.Namespace) -> None:
     """Measure and print."""
     load_task(options.task)  # report an invalid task before anything starts
     extras.load_web_module('headless_client')  # likewise missing packages
-    benchmark = extras.load_node_module('tools.observer_benchmark')
-    total = options.turns * len(benchmark.KINDS)
+    extras.load_node_module('common.process')  # likewise ROS 2
+    observers = importlib.import_module('benchmarks.observers')
+    total = options.turns * len(observers.KINDS)
     with output.progress('watched', total, 'turns') as advance:
-        times = benchmark.measure(
+        times = observers.measure(
             options.task, options.turns, options.seconds, options.seed, advance
         )
-    rows = benchmark.summarize(times)
+    rows = observers.summarize(times)
     if options.json:
         print(output.to_json({'task': options.task, 'rows': rows, 'plan_ms': times}))
         return

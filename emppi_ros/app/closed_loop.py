@@ -19,7 +19,6 @@ from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
-from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import AllDivergedError, ConfigError, StaleInputError, unknown
 from emppi_ros.model.parameters import nominal_values
@@ -344,8 +343,7 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
     trace, task = loop.trace, loop.task
     belief, monitor = loop.filter.belief, loop.filter.monitor
     outside = monitor.out_of_prior(belief)
-    mean = weights.mean(belief.log_weights, belief.theta)
-    sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
+    rows = belief_monitor.parameter_summary(task, belief, trace.truth)
     plan_ms = 1e3 * np.array(trace.plan_s) if trace.plan_s else np.array([np.nan])
     return {
         'task': task.name,
@@ -359,14 +357,12 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
         **_attempts(trace),
         'final_error': trace.frames[-1].error,
         'parameters': {
-            parameter.name: {
-                'mean': float(mean[i]),
-                'sd': float(sd[i]),
-                'true': float(trace.truth[i]),
-                'out_of_prior': parameter.name in outside,
-                'unidentifiable': parameter.name in monitor.unidentifiable,
+            name: {
+                **row,
+                'out_of_prior': name in outside,
+                'unidentifiable': name in monitor.unidentifiable,
             }
-            for i, parameter in enumerate(task.parameters)
+            for name, row in rows.items()
         },
         'misfit': list(monitor.misfit),
         'collapsed': monitor.collapsed(belief),

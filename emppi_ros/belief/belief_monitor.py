@@ -172,6 +172,16 @@ def unresolved(prior: JointPrior, belief: Belief) -> list[str]:
     return [one.name for one, flag in zip(prior.parameters, narrow, strict=True) if flag]
 
 
+def parameter_summary(task: Task, belief: Belief, truth: Array) -> dict[str, dict[str, float]]:
+    """Return mean, standard deviation and true value of each parameter, by name."""
+    mean = weights.mean(belief.log_weights, belief.theta)
+    sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
+    return {
+        p.name: {'mean': float(mean[i]), 'sd': float(sd[i]), 'true': float(truth[i])}
+        for i, p in enumerate(task.parameters)
+    }
+
+
 def unidentifiable(remaining: Array) -> npt.NDArray[np.bool_]:
     """Return which parameters (P,) measurements say next to nothing about."""
     return remaining > _UNIDENTIFIABLE

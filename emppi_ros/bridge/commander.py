@@ -27,7 +27,7 @@ from emppi_ros.robots.plan import Plan
 from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
-_MOVING = 0.05  # rad/s or m/s measured: braked smoothly instead of commanded to zero at once
+_MOVING = 0.05  # rad/s or m/s measured: above, the arm is braked smoothly, not stopped at once
 _STILL_S = 0.1  # without measured motion, after which the robot counts as still
 _NOT_LATE_S = 0.051  # age up to which no plan is late, so that planners at 20 Hz are in time
 _NEXT_START_S = 0.06  # a plan is not late if the next one, already received, starts within this

@@ -84,7 +84,7 @@ def add_commands(commands: Any) -> None:
     )
     parser.add_argument(
         '--backend',
-        choices=[name for name, backend in BACKENDS.items() if backend.simulated],
+        choices=[name for name, simulated in BACKENDS.items() if simulated],
         default='forward',
         help='interface between bridge and simulator (forward)',
     )

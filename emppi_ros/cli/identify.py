@@ -131,16 +131,18 @@ def _long_running(offered: Mapping[str, Method]) -> str:
 def run(options: argparse.Namespace) -> None:
     """Check the options, identify, write the outputs and print a summary."""
     offered = methods.create_all(methods.METHODS)
-    method, own = offered[options.method], option_groups.read_options(offered, options)
+    method, method_options = offered[options.method], option_groups.read_options(offered, options)
     settings = _settings(method, options)
-    systems = method.systems(own, len(options.data))
+    systems = method.systems(method_options, len(options.data))
     if options.mjcf is not None and systems > 1:
         raise ConfigError('--mjcf: several systems are not one model: leave it out')
     _check_outputs(options)
     plant = _plant(options)
-    method.check(own, plant, len(options.data), settings)
+    method.check(method_options, plant, len(options.data), settings)
     recordings = [delay_inputs(read_recording(files), options.lag) for files in options.data]
-    result = identify(recordings, plant, method=options.method, options=own, settings=settings)
+    result = identify(
+        recordings, plant, method=options.method, options=method_options, settings=settings
+    )
     summary = _write_outputs(options, method, plant, recordings, result)
     output.show(summary, options.json)
 
@@ -155,8 +157,8 @@ def _write_outputs(
     """Write report, prior and MJCF as far as they were asked for; return the summary to print."""
     summary = dict(result.summary)
     if options.report is not None:
-        found = result.samples, result.convergence, result.forecasts()
-        for path in figures.write_figures(plant, *found, options.report):
+        outcome = result.samples, result.convergence, result.forecasts()
+        for path in figures.write_figures(plant, *outcome, options.report):
             print(f'wrote {path}', file=sys.stderr)
         summary['report'] = str(options.report)
     mjcf = _mjcf(plant, result) if options.mjcf is not None else ''  # errors before any file
@@ -242,10 +244,10 @@ def _mjcf(plant: Plant, result: Identification) -> str:
     if plant.scene is None:
         raise ConfigError('--mjcf: the model was not loaded from an MJCF file')
     rows = result.summary['parameters']
-    known = [
+    estimated = [
         p
         for p in plant.parameters
         if p.field != DELAY and rows[p.name]['knowledge'] != 'unexcited'
     ]
-    theta = np.array([rows[p.name]['value'] for p in known])
-    return mjcf_export.to_text(plant.scene, known, theta, float(plant.model.opt.timestep))
+    theta = np.array([rows[p.name]['value'] for p in estimated])
+    return mjcf_export.to_text(plant.scene, estimated, theta, float(plant.model.opt.timestep))

@@ -23,8 +23,8 @@ class StopSignal:
     def wait(self, seconds: float) -> bool:
         """Wait for a signal or a timeout; return whether a signal came."""
         end = time.monotonic() + seconds
-        while not self._received and (left := end - time.monotonic()) > 0.0:
-            time.sleep(min(left, _POLL_S))
+        while not self._received and (remaining := end - time.monotonic()) > 0.0:
+            time.sleep(min(remaining, _POLL_S))
         return self._received
 
     def _handle(self, *_: object) -> None:

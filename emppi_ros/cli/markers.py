@@ -8,6 +8,7 @@ import imageio.v3 as imageio
 
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.cli import output
+from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.planning.plan_preview import trace_point
 from emppi_ros.tasks.task import load_task
@@ -65,8 +66,6 @@ def draw(options: argparse.Namespace) -> None:
         picture = draw_over(renderer, display.state.qpos, drawn, background)
     finally:
         renderer.close()
-    try:
-        imageio.imwrite(options.out, picture)
-    except OSError as error:
-        raise ConfigError(f'--out {options.out}: cannot be written: {error}') from None
+    with paths.replacing(options.out) as temporary:
+        imageio.imwrite(temporary, picture)
     print(f'wrote {options.out}')

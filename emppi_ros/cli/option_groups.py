@@ -13,7 +13,7 @@ from emppi_ros.core.errors import ConfigError
 
 def add_method(parser: Any, offered: Mapping[str, Any], default: str) -> None:
     """Add --method, one of several objects with a `description` and `options`, and its flags."""
-    described = (f'{name}: {one.description}' for name, one in offered.items())
+    described = (f'{name}: {item.description}' for name, item in offered.items())
     parser.add_argument(
         '--method',
         choices=tuple(offered),

@@ -36,8 +36,8 @@ def write_plots(task: Task, record: RunRecord, summary: Mapping[str, Any], folde
 
 def _pictures(task: Task, record: RunRecord, folder: Path) -> list[Path]:
     """Write pictures of the belief in the scene, if rendering is possible."""
-    known = np.isfinite(record.truth).all()  # unknown for a real robot
-    if not (known and len(record.times)):
+    has_truth = np.isfinite(record.truth).all()  # unknown for a real robot
+    if not (has_truth and len(record.times)):
         return []
     try:
         video.write_still(

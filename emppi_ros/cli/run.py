@@ -139,10 +139,10 @@ def run(options: argparse.Namespace) -> None:
         summary['depth'] = str(options.depth)
         summary['true_poses'] = str(beside)
     if options.save is not None:
-        known = prior_file.from_belief(
+        prior = prior_file.from_belief(
             task.name, task.parameters, loop.filter.belief, {'seed': options.seed}
         )
-        kept = prior_file.save(options.save, known)
+        kept = prior_file.save(options.save, prior)
         summary['saved'] = str(options.save) + (f'; before: {kept.name}' if kept else '')
     output.show(summary if options.json else explanations.readable(summary), options.json)
     output.warn(explanations.warnings(summary))

@@ -10,7 +10,7 @@ from emppi_ros.core.errors import ConfigError
 from emppi_ros.parallel import workers
 from emppi_ros.sim.true_parameters import parse_truth
 from emppi_ros.tasks.task import load_task
-from emppi_ros.viz.depth_camera import depth_camera
+from emppi_ros.viz.simulated_camera import depth_camera
 
 _SINGLE = ('video', 'record', 'save', 'out')  # options for files of a single run
 

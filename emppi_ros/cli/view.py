@@ -69,7 +69,7 @@ def prepare(options: argparse.Namespace) -> Callable[[], Any]:
         return functools.partial(source, options.namespace)
     task = load_task(options.task).with_prior(options.prior)
     truth = parse_truth(options.truth, '--truth')
-    source = extras.load_web_module('source').SimulatedSource
+    source = extras.load_web_module('robot_source').SimulatedSource
     return functools.partial(source, task, options.seed, truth)
 
 

@@ -6,11 +6,9 @@ underflows. If all weights are zero, that is an error; there is no fallback to u
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import DegenerateWeightsError
-
-Array = npt.NDArray[np.float64]
 
 
 def normalize(log_weights: Array, axis: int | tuple[int, ...] | None = None) -> Array:

@@ -45,16 +45,16 @@ class _Loader(yaml.SafeLoader):
         return event.start_mark.line + 1 if event.start_mark else 1
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
+        keys: set[Any] = set()
         for key_node, _ in node.value:
             key, line = self.construct_object(key_node, deep=True), key_node.start_mark.line + 1
             if not isinstance(key, str):
                 raise ConfigError(
                     f'line {key_node.start_mark.line + 1}: key {key!r} is not a string'
                 )
-            if key in seen:
+            if key in keys:
                 raise ConfigError(f'line {line}: key {key!r} given twice')
-            seen.add(key)
+            keys.add(key)
         return super().construct_mapping(node, deep)
 
 

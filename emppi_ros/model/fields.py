@@ -14,7 +14,8 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from emppi_ros.core.arrays import Array
+
 _HINGE, _SLIDE = mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value
 _HINGE_ABOVE = 0.5  # between 0, a slide, and 1, a hinge
 Expand = Callable[[str], npt.NDArray[Any]]  # field name -> (n, ...) writable values per simulation

@@ -50,25 +50,25 @@ def _explain_friction(
     others = _touchable(model, geom)
     if not len(others):
         return f'{parameter.of!r} has no effect: the geom collides with no other'
-    own, theirs = model.geom_priority[geom], model.geom_priority[others]
+    priority, other_priority = model.geom_priority[geom], model.geom_priority[others]
     names = scene.names(model, 'geom')
     uncertain = {p.of for p in parameters if p.field == 'geom_friction'}
     fixed = np.array([names[other] not in uncertain for other in others])
     friction = model.geom_friction[others, parameter.element]
     # at equal priority MuJoCo takes the larger friction of both
-    larger = (theirs == own) & fixed & (friction >= parameter.upper)
+    larger = (other_priority == priority) & fixed & (friction >= parameter.upper)
     condim = np.where(
-        theirs == own, np.maximum(model.geom_condim[others], model.geom_condim[geom]),
-        np.where(theirs > own, model.geom_condim[others], model.geom_condim[geom]),
+        other_priority == priority, np.maximum(model.geom_condim[others], model.geom_condim[geom]),
+        np.where(other_priority > priority, model.geom_condim[others], model.geom_condim[geom]),
     )  # fmt: skip
     frictionless = condim < _CONDIM[parameter.element]
     reasons = {
-        f'geoms of higher priority than its {own}': theirs > own,
+        f'geoms of higher priority than its {priority}': other_priority > priority,
         f'geoms of more friction than its upper bound {parameter.upper:g}: the larger counts': (
             larger
         ),
         f'geoms with condim below {_CONDIM[parameter.element]}': (
-            frictionless & (theirs <= own) & ~larger
+            frictionless & (other_priority <= priority) & ~larger
         ),
     }
     without = np.any(list(reasons.values()), axis=0)
@@ -102,8 +102,8 @@ def _touchable(model: mujoco.MjModel, geom: int) -> npt.NDArray[np.intp]:
     for first, second in zip(
         model.exclude_signature >> 16, model.exclude_signature & 0xFFFF, strict=True
     ):
-        for one, other in ((first, second), (second, first)):
-            if body[geom] == one:
+        for own_body, other in ((first, second), (second, first)):
+            if body[geom] == own_body:
                 touchable &= body != other
     return np.flatnonzero(touchable)
 

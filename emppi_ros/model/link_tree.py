@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import IDENTITY, Pose
 from emppi_ros.model import scene
 
-Array = npt.NDArray[np.float64]
 FIXED, HINGE, SLIDE, FREE = 'fixed', 'hinge', 'slide', 'free'
 _TYPES = {
     mujoco.mjtJoint.mjJNT_HINGE.value: HINGE,

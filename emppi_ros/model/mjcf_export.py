@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ParameterError, SceneError
 from emppi_ros.core.paths import SceneFile
 from emppi_ros.model import parameters as registry
@@ -13,7 +13,6 @@ from emppi_ros.model import scene
 from emppi_ros.model.fields import FIELDS
 from emppi_ros.model.parameters import Parameter
 
-Array = npt.NDArray[np.float64]
 _TOLERANCE = 1e-5  # relative: MJCF has six digits, and inertia is computed from several
 
 

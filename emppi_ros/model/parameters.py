@@ -15,6 +15,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import (
     ConfigError,
     ParameterError,
@@ -25,7 +26,6 @@ from emppi_ros.core.errors import (
 from emppi_ros.model import scene
 from emppi_ros.model.fields import DELAY, FIELDS, Expand
 
-Array = npt.NDArray[np.float64]
 _MIN_LENGTH = 1e-6  # of an axis; shorter vectors have no direction
 _HINGE, _SLIDE = mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value
 

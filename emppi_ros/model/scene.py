@@ -94,7 +94,9 @@ def load_scene(
 def _body(spec: mujoco.MjSpec, name: str) -> mujoco.MjsBody:
     body = spec.body(name)
     if body is None or name == 'world':
-        raise SceneError(unknown('body', name, [one.name for one in spec.bodies[1:] if one.name]))
+        raise SceneError(
+            unknown('body', name, [body.name for body in spec.bodies[1:] if body.name])
+        )
     return body
 
 

@@ -12,12 +12,12 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import State
 from emppi_ros.model.parameters import Parameter
 
-Array = npt.NDArray[np.float64]
 Columns = tuple[int, ...]
 MOVED_M = 0.02  # a body that moved this far has revealed its joint
 AXES = ('jnt_axis', 'jnt_articulation')

@@ -14,13 +14,12 @@ import xml.etree.ElementTree as ET
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Pose
 from emppi_ros.model import scene
 from emppi_ros.model.link_tree import FIXED, FREE, HINGE, Link
 
-Array = npt.NDArray[np.float64]
 MADE_HERE = '<!-- made by emppi_ros from the MJCF scene, for displays -->'
 _UNLIMITED = 1e6  # rad, m, per second, N or Nm: a URDF needs numbers
 _SHOWN_GROUPS = 3  # of geoms: 0 to 2, as in MuJoCo's viewer
@@ -83,9 +82,9 @@ def _add_joint(
 ) -> ET.Element:
     name = scene.names(model, 'joint')[link.joint] if link.joint >= 0 else ''
     name = name or f'{link.name}_joint'
-    found = limits.get(name) or _limits(model, link)
+    bounds = limits.get(name) or _limits(model, link)
     kind = {FIXED: 'fixed', FREE: 'floating', HINGE: 'revolute'}.get(link.kind, 'prismatic')
-    if kind == 'revolute' and not (math.isfinite(found.lower) and math.isfinite(found.upper)):
+    if kind == 'revolute' and not (math.isfinite(bounds.lower) and math.isfinite(bounds.upper)):
         kind = 'continuous'
     joint = ET.SubElement(robot, 'joint', name=name, type=kind)
     _add_origin(joint, link.origin)
@@ -93,9 +92,9 @@ def _add_joint(
     ET.SubElement(joint, 'child', link=link.name)
     if kind in ('revolute', 'continuous', 'prismatic'):
         ET.SubElement(joint, 'axis', xyz=_text(link.axis))
-        written = {'velocity': found.velocity, 'effort': found.effort}
+        written = {'velocity': bounds.velocity, 'effort': bounds.effort}
         if kind != 'continuous':
-            written |= {'lower': found.lower, 'upper': found.upper}
+            written |= {'lower': bounds.lower, 'upper': bounds.upper}
         ET.SubElement(joint, 'limit', {key: _clipped(v) for key, v in written.items()})
     return joint
 

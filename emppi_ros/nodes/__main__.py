@@ -9,6 +9,11 @@ import sys
 
 from emppi_ros.nodes.common.graph import PACKAGE
 
+NODES = (
+    'planner', 'belief', 'bridge', 'simulator', 'markers', 'task_server', 'depth_camera',
+    'tracker', 'articulation',
+)  # fmt: skip
+
 
 def start(name: str) -> None:
     """
@@ -23,21 +28,10 @@ def start(name: str) -> None:
     importlib.import_module(f'{PACKAGE}.nodes.{name}.node').main()
 
 
-planner = functools.partial(start, 'planner')
-belief = functools.partial(start, 'belief')
-bridge = functools.partial(start, 'bridge')
-simulator = functools.partial(start, 'simulator')
-markers = functools.partial(start, 'markers')
-task_server = functools.partial(start, 'task_server')
-depth_camera = functools.partial(start, 'depth_camera')
-tracker = functools.partial(start, 'tracker')
-articulation = functools.partial(start, 'articulation')
+# the entry points of setup.py, such as `emppi_ros.nodes.__main__:planner`
+globals().update({name: functools.partial(start, name) for name in NODES})
 
 if __name__ == '__main__':
-    NODES = (
-        'planner', 'belief', 'bridge', 'simulator', 'markers', 'task_server', 'depth_camera',
-        'tracker', 'articulation',
-    )  # fmt: skip
     if len(sys.argv) < 2 or sys.argv[1] not in NODES:
         sys.exit(f'usage: python -m emppi_ros.nodes {{{",".join(NODES)}}} [--ros-args ...]')
     start(sys.argv.pop(1))

@@ -47,8 +47,8 @@ def observe(bag: Bag) -> BagRun:
             if node == 'bridge' and started is None and values.get('state') in _MOVING:
                 started = _seconds(message.data)
     if text is None:
-        found = ', '.join(sorted(bag.counts)) or 'no messages'
-        raise ReplayError(f'{bag.path}: it has no {_TASK}; it contains: {found}')
+        topics = ', '.join(sorted(bag.counts)) or 'no messages'
+        raise ReplayError(f'{bag.path}: it has no {_TASK}; it contains: {topics}')
     try:
         task = parse_task(text, 'task')
     except EmppiError as error:

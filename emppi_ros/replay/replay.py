@@ -12,9 +12,9 @@ import json
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.belief.belief_session import BeliefSession, StampedBelief
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError, ReplayError
 from emppi_ros.journal import journal, snapshot
 from emppi_ros.journal.journal import BELIEF, KEY, PLANNER
@@ -24,7 +24,6 @@ from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.robots.plan import Plan
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 Session = Planner | BeliefSession
 SESSIONS: dict[str, type[Session]] = {PLANNER: Planner, BELIEF: BeliefSession}  # by journal
 OUTPUTS = {PLANNER: 'emppi/plan', BELIEF: 'emppi/belief'}  # topic of the outputs by journal
@@ -186,10 +185,10 @@ class SessionReplay:
         task = journal.make_task(metadata, self.where)
         self.notes += [n for n in journal.differences(metadata, task) if n not in self.notes]
         self.session = SESSIONS[self.topic](task, int(metadata['seed']))
-        own = _random_stream(snapshot.dump(self.session))
+        expected = _random_stream(snapshot.dump(self.session))
         snapshot.restore(self.session, state)
         self.session.resume()
-        if _random_stream(state) != own:
+        if _random_stream(state) != expected:
             self.notes.append(
                 f'the random numbers of the bag are not those of its seed {metadata["seed"]} '
                 '(another seed, or another NumPy); those of the bag are used'
@@ -259,13 +258,13 @@ class Comparison:
     def unexplained(self) -> list[int]:
         """Stamps of recorded tables that were not replayed, within the span of the replay."""
         low, high = self._span or (1, 0)
-        return sorted(s for s, left in self._recorded.items() if left and low <= s <= high)
+        return sorted(s for s, entries in self._recorded.items() if entries and low <= s <= high)
 
     @property
     def outside(self) -> int:
         """Number of tables recorded before or after the span of the replay."""
-        left = sum(map(len, self._recorded.values()))
-        return left - len(self.unexplained)
+        remaining = sum(map(len, self._recorded.values()))
+        return remaining - len(self.unexplained)
 
     def _describe(
         self, stamp_ns: int, recorded: Array, table: Array, columns: Sequence[str]

@@ -5,8 +5,8 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.belief.belief_monitor import parameter_summary
 from emppi_ros.belief.belief_session import BeliefSession, StampedBelief
 from emppi_ros.core.errors import ReplayError
 from emppi_ros.journal.journal import BELIEF
@@ -14,9 +14,7 @@ from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.replay import bag_report, replay
 from emppi_ros.replay.replay import ReplayInput, SessionReplay
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.report.recording import RunRecord, belief_series, parameter_summary
-
-Array = npt.NDArray[np.float64]
+from emppi_ros.viz.report.recording import RunRecord, belief_series
 
 
 def run(
@@ -44,7 +42,9 @@ def run(
     if not new:
         raise ReplayError(f'{where}: the belief of {task.where} is never updated')
     observed = bag_report.observe(bag)
-    beliefs = [(one.stamp - (observed.observer.started or 0.0), one.belief) for one in new]
+    beliefs = [
+        (update.stamp - (observed.observer.started or 0.0), update.belief) for update in new
+    ]
     later = [i for i, (time, _) in enumerate(beliefs) if time >= 0.0] or range(len(beliefs))
     series: dict[str, Any] = {
         **observed.observer.truths(task),
@@ -63,8 +63,8 @@ def run(
         'what_if': task.where,
         'seed': seed,
         'beliefs': len(new),
-        'ess_min': min(one.ess for one in new),
-        'recorded_ess_min': min((one.ess for one in old), default=np.nan),
+        'ess_min': min(update.ess for update in new),
+        'recorded_ess_min': min((update.ess for update in old), default=np.nan),
         'parameters': parameters,
         'notes': observed.notes,
     }

@@ -13,11 +13,10 @@ import re
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
 
-Array = npt.NDArray[np.float64]
 Row = tuple[float, ...]
 NONE = 'none'
 _EPSILON = 1e-3  # rad/s: margin of libfranka's own limiter (kLimitEps)

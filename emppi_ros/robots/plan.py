@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import PlanError
 from emppi_ros.robots import velocity_bounds
 from emppi_ros.robots.robot import Robot
 
-Array = npt.NDArray[np.float64]
 _EDGE_S = 1e-3  # duration of the step between held controls: a cycle of fast controllers
 MAX_POINTS = 10_000
 

@@ -11,32 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core import config, paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import fraction, key, one_of, registered
 from emppi_ros.core.errors import ConfigError, JointStateError, SceneError
 from emppi_ros.model import scene
 from emppi_ros.robots import franka_limits
 from emppi_ros.robots.control_limits import ControlLimits
 
-Array = npt.NDArray[np.float64]
 _LARGEST = 1e6  # rad, m, rad/s, m/s, N m or N: no robot measures more
 
 
-class BackendEntry(NamedTuple):
-    """An entry of `BACKENDS`."""
-
-    path: str  # module:class, loaded when the bridge needs it
-    simulated: bool = False  # whether the simulator takes its commands
-
-
-# The registry of backends, each a module in nodes/backends: a new one needs a line here only.
-BACKENDS: dict[str, BackendEntry] = {
-    'forward': BackendEntry('emppi_ros.nodes.backends.forward:ForwardBackend', simulated=True),
-    'trajectory': BackendEntry(
-        'emppi_ros.nodes.backends.trajectory:TrajectoryBackend', simulated=True
-    ),
-    'franky': BackendEntry('emppi_ros.nodes.backends.franky:FrankyBackend'),
-    'dry-run': BackendEntry('emppi_ros.nodes.backends.dry_run:DryRunBackend'),
-}
+# Names of backends, and whether the simulator takes their commands. `emppi_ros/nodes/backends` has
+# a module of each name.
+BACKENDS = {'forward': True, 'trajectory': True, 'franky': False, 'dry-run': False}
 
 
 @dataclass(frozen=True)

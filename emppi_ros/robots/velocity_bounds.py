@@ -6,12 +6,11 @@ same factor.
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.robots import franka_limits
 from emppi_ros.robots.robot import Robot
 
-Array = npt.NDArray[np.float64]
 MARGIN = 0.02  # rad or m, before a joint's end stop
 JERK_FACTOR = 0.2  # share of the jerk limit that is used
 _KEPT = 0.98  # share of both; interpolation by a controller adds 1.2 % to the jerk

@@ -22,6 +22,7 @@ from emppi_ros.tasks.validation import validate
 
 READY, FOLLOWING, REFUSED = 'ready', 'following', 'refused'  # states of one node
 DONE, FAILED = 'done', 'failed'  # result of the whole switch, from the planner
+RESULTS = (DONE, FAILED, REFUSED)
 _TAG = '\n# request '
 
 

@@ -8,12 +8,12 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw
 from scipy import ndimage
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Poses
 from emppi_ros.tracking.parts import TrackedParts
 from emppi_ros.tracking.tracker import PartEstimate
 from emppi_ros.viz.palette import SERIES
 
-Array = npt.NDArray[np.float64]
 Picture = npt.NDArray[np.uint8]
 SCALE = 2  # pixels of the picture for one of the image
 _NEAR, _FAR = 230, 40  # grey values
@@ -35,11 +35,11 @@ def draw(
         grey = np.where(image > 0.0, _NEAR + share * (_FAR - _NEAR), _NO_DEPTH)
     whole = np.repeat(np.repeat(np.nan_to_num(grey), SCALE, axis=0), SCALE, axis=1)
     picture = np.repeat(whole[..., None], 3, axis=-1).astype(np.uint8)
-    poses = Poses(*(np.array([getattr(one, k) for one in estimates]) for k in _POSE))
+    poses = Poses(*(np.array([getattr(estimate, k) for estimate in estimates]) for k in _POSE))
     tracked.renderer.place(poses)
     part = np.kron(tracked.renderer.render().part, np.ones((SCALE, SCALE), int))
-    for i, one in enumerate(estimates):
-        if one.status != 'tracked':
+    for i, estimate in enumerate(estimates):
+        if estimate.status != 'tracked':
             continue
         mask = part == i
         edge = mask & ~ndimage.binary_erosion(mask, iterations=SCALE)
@@ -47,8 +47,8 @@ def draw(
     canvas = Image.fromarray(picture)
     text = ImageDraw.Draw(canvas)
     text.text((6, 4), f'{time:.2f} s', fill=(255, 255, 255))
-    for i, (name, one) in enumerate(zip(names, estimates, strict=True)):
-        label = name if one.status == 'tracked' else f'{name}: {one.status}'
+    for i, (name, estimate) in enumerate(zip(names, estimates, strict=True)):
+        label = name if estimate.status == 'tracked' else f'{name}: {estimate.status}'
         fill = tuple(int(255 * x) for x in color(i))
         text.text((6, 18 + 14 * i), label, fill=fill)
     return np.asarray(canvas)
@@ -74,8 +74,8 @@ def strip(pictures: Sequence[Picture], columns: int = 3) -> Picture:
 
 def depth_range(image: Array) -> tuple[float, float]:
     """Return the depths [m] between which nearly all of an image lies."""
-    seen = image[np.isfinite(image) & (image > 0.0)]
-    if not len(seen):
+    depths = image[np.isfinite(image) & (image > 0.0)]
+    if not len(depths):
         return 0.0, 1.0
-    low, high = np.quantile(seen, [0.01, 0.99])
+    low, high = np.quantile(depths, [0.01, 0.99])
     return float(low), float(high)

@@ -9,8 +9,9 @@ import numpy.typing as npt
 from PIL import ImageDraw, ImageFont
 import PIL.Image
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.viz.renderer import CameraPose, Image, Renderer, camera_pose
-from emppi_ros.viz.shapes.shapes import Array, Label, Lines, Shape, Shapes, Spheres, Triangles
+from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Shapes, Spheres, Triangles
 
 GEOM = mujoco.mjtGeom
 _EMISSION = 0.3  # in a lit scene

@@ -15,12 +15,12 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.shapes import scene_extent
 
-Array = npt.NDArray[np.float64]
 Image = npt.NDArray[np.uint8]
 
 _ELEVATION, _MARGIN = -20.0, 1.05  # degrees; of the distance: of a camera that frames a scene
@@ -122,8 +122,8 @@ def framing_camera(task: Task, model: mujoco.MjModel, aspect: float) -> mujoco.M
     low, high = points.min(axis=0), points.max(axis=0)
     middle = 0.5 * (low + high)
     half = np.tan(0.5 * np.radians(model.vis.global_.fovy)) * np.array([aspect, 1.0])
-    away = points - middle
-    camera.distance = float(np.max(np.abs(away[:, :2]) / half + away[:, 2:]) * _MARGIN)
+    offset = points - middle
+    camera.distance = float(np.max(np.abs(offset[:, :2]) / half + offset[:, 2:]) * _MARGIN)
     camera.lookat[:] = middle @ axes
     return camera
 

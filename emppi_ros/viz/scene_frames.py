@@ -11,6 +11,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Pose, to_quaternion
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.link_tree import FREE, link_poses, link_tree
@@ -21,7 +22,6 @@ from emppi_ros.state import articulation
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.shapes.joint_axes import kind_names, uncertain_objects
-from emppi_ros.viz.shapes.shapes import Array
 
 _MIN_PROBABILITY = 0.01  # of a kind of joint that has a frame
 
@@ -101,7 +101,7 @@ def _mean_axis(weights: Array, axes: Array) -> Array:
 def _limits(robot: Robot) -> dict[str, UrdfLimits]:
     limits = robot.limits
     rows = zip(limits.position.lower, limits.position.upper, limits.velocity, strict=True)
-    found = {name: UrdfLimits(*row) for name, row in zip(robot.commanded, rows, strict=True)}
+    urdf_limits = {name: UrdfLimits(*row) for name, row in zip(robot.commanded, rows, strict=True)}
     for name, effort in zip(robot.commanded, limits.effort, strict=False):  # there may be none
-        found[name] = found[name]._replace(effort=effort)
-    return found
+        urdf_limits[name] = urdf_limits[name]._replace(effort=effort)
+    return urdf_limits

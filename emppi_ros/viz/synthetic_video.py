@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model import scene
 from emppi_ros.recordings import tables
@@ -17,11 +18,9 @@ from emppi_ros.tasks.task import Task
 from emppi_ros.tracking import depth_video
 from emppi_ros.tracking.depth_video import DepthVideo
 from emppi_ros.tracking.renderer import SceneRenderer
-from emppi_ros.viz.depth_camera import depth_camera
 from emppi_ros.viz.report.recording import RunRecord
 from emppi_ros.viz.report.video import true_model
-
-Array = npt.NDArray[np.float64]
+from emppi_ros.viz.simulated_camera import depth_camera
 
 
 def check_path(option: str, path: Path) -> None:
@@ -63,7 +62,7 @@ def true_poses(model: mujoco.MjModel, time: Array, qpos: Array) -> list[Signal]:
     return [
         Signal(
             'pose', model.body(body).name, UNITS['pose'][0], time,
-            np.array([np.concatenate([one.xpos[body], one.xquat[body]]) for one in states]), 'run',
+            np.array([np.concatenate([s.xpos[body], s.xquat[body]]) for s in states]), 'run',
         )
         for body in moving
         if model.body(body).name

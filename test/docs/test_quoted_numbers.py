@@ -88,7 +88,7 @@ QUOTES = {
             lambda: ends(of.tracked(FIRST, 'centre_p95_mm')),
         'in {} to {} ms of one core;': lambda: ends(of.image_ms(FIRST).values()),
         '(`--smooth`), to {} to {} mm': lambda: ends(of.tracked(SMOOTHED, 'centre_p95_mm')),
-        'knows them to {} to {} mm': lambda: ends(of.tracked(SECOND, 'centre_p95_mm')),
+        'reduces this to {} to {} mm': lambda: ends(of.tracked(SECOND, 'centre_p95_mm')),
         'mm, in {} of {} videos': lambda: [len(rows('results_track', tracker=SECOND))] * 2,
         'pushes the block in {} of {} runs': said_of_live_pushes,
         'opens drawer and cabinet in {} of {} each':

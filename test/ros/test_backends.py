@@ -1,6 +1,7 @@
 """Backends: which one is used, which ones refuse hardware, and what each sends."""
 
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import ERROR
 from emppi_ros.nodes.common.graph import NodeSpec
 from emppi_ros.robots import plan as plans
-from emppi_ros.robots.robot import BACKENDS, BackendEntry, Robot
+from emppi_ros.robots.robot import BACKENDS, Robot
 
 # generous ages, so that a busy machine does not look like a dead robot
 PATIENT = {'plan_timeout_s': 1.0, 'plan_lost_s': 2.0, 'rest_within_s': 2.0, 'state_timeout_s': 2.0}
@@ -39,14 +40,23 @@ class DummyBackend(Backend):
         return cycle.value
 
 
+BACKEND = DummyBackend
+
+
+def _register(monkeypatch):
+    """Make this module that of a backend `dummy`."""
+    monkeypatch.setitem(BACKENDS, 'dummy', False)
+    monkeypatch.setitem(sys.modules, f'{backends.__name__}.dummy', sys.modules[__name__])
+
+
 @pytest.mark.parametrize('name', sorted(BACKENDS))
 def test_every_entry_of_the_registry_is_a_backend(name):
     cls = backends.load(name)
     assert issubclass(cls, Backend) and cls.__module__.endswith(name.replace('-', '_'))
 
 
-def test_a_line_in_the_registry_makes_a_backend_for_robots_and_the_bridge(harness, monkeypatch):
-    monkeypatch.setitem(BACKENDS, 'dummy', BackendEntry(f'{__name__}:DummyBackend'))
+def test_a_name_and_a_module_make_a_backend_for_robots_and_the_bridge(harness, monkeypatch):
+    _register(monkeypatch)
     path = paths.find_config('robots', 'panda')
     data = {**config.load(path), 'backend': 'dummy'}
     assert config.build(Robot, data, 'robot.yaml').backend == 'dummy'
@@ -112,7 +122,7 @@ def test_forward_refuses_hardware_and_says_why_and_what_else(harness):
 
 def test_the_parameter_of_one_unsafe_backend_allows_no_other(harness, monkeypatch):
     monkeypatch.setattr(DummyBackend, 'unsafe', 'it was never tried on an arm')
-    monkeypatch.setitem(BACKENDS, 'dummy', BackendEntry(f'{__name__}:DummyBackend'))
+    _register(monkeypatch)
     harness.publish_task('panda_push')
     node = harness.make(BridgeNode, backend='dummy', hardware=True, forward_on_hardware=True)
     harness.spin_until(lambda: 'never tried' in harness.says('bridge')[1])

@@ -44,7 +44,7 @@ from emppi_ros.tracking.depth_messages import (
 )
 from emppi_ros.tracking.parts import TrackerConfig, of_task
 from emppi_ros.tracking.renderer import Window
-from emppi_ros.viz.depth_camera import depth_camera
+from emppi_ros.viz.simulated_camera import depth_camera
 
 SCENE = """
 <mujoco>

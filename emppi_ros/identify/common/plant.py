@@ -202,18 +202,6 @@ class Plant:
         other[index] += step
         return other, float(other[index] - theta[index])
 
-    def with_fixed(self, theta: Array) -> 'Plant':
-        """Return the plant with known parameters: only states are left to estimate."""
-        known = theta.copy()
-        friction, delay = self.friction, self.delay
-
-        def write(model: mujoco.MjModel, _: Array) -> None:
-            self.write(model, known)
-
-        fixed = None if friction is None else lambda _, v: friction(known, v)
-        late = None if delay is None else lambda _: delay(known)
-        return Plant(self.model, (), write, fixed, delay=late)
-
 
 def _parameter(name: str, entry: ParameterEntry) -> Parameter:
     lower = -np.inf if entry.lower is None else entry.lower

@@ -110,7 +110,7 @@ class ArticulationNode(TaskFollowerNode):
 
     def report(self) -> Report:
         """Return types of joints, their evidence, the noise used, and what prevents a prior."""
-        found, history, usual = self._found, self._history, self._settings
+        proposal, history, usual = self._proposal, self._history, self._settings
         values: dict[str, object] = {
             'frames': len(history.kept),
             'infer_ms_p50': self._times.quantile_ms(0.5),
@@ -121,10 +121,10 @@ class ArticulationNode(TaskFollowerNode):
             published = history.has_covariances(name)
             values[f'noise {name}'] = f'{UNCERTAIN}/{name}' if published else configured
         kinds: Mapping[str, str] = {}
-        if found is not None:
-            kinds = found.kinds
+        if proposal is not None:
+            kinds = proposal.kinds
             for name, kind in kinds.items():
-                values |= {f'joint {name}': kind, f'log_odds {name}': found.evidence[name]}
+                values |= {f'joint {name}': kind, f'log_odds {name}': proposal.evidence[name]}
         waiting = f'waiting for the motion of {", ".join(self.task.tracked) or "nothing"}'
         joints = ', '.join(f'{name}: {kind}' for name, kind in kinds.items())
         level = WARN if self._problem else OK
@@ -132,7 +132,7 @@ class ArticulationNode(TaskFollowerNode):
 
     def _forget(self) -> None:
         self._history = PoseHistory()
-        self._found: ArticulationProposal | None = None
+        self._proposal: ArticulationProposal | None = None
         self._problem, self._written, self._sd = '', '', math.inf
         self._times, self._proposed_at = Durations(), -1.0
         self._made.clear()
@@ -142,18 +142,18 @@ class ArticulationNode(TaskFollowerNode):
         try:
             stamp, pose = convert.read_pose(self.task.robot, message)
             row = np.concatenate([pose.position, pose.quaternion])
-            seen = tracks.from_arrays(name, row[None, :3], row[None, 3:]).seen[0]
+            is_visible = tracks.from_arrays(name, row[None, :3], row[None, 3:]).seen[0]
         except EmppiError as error:
             self._problem = f'tracking/{name}: {error}'
             return
-        if seen:
+        if is_visible:
             self._history = online.add(self._settings, self._history, name, stamp, row)
 
     def _take_covariance(self, name: str, message: PoseWithCovarianceStamped) -> None:
         """Add a covariance to its pose; one that is invalid is left out."""
         try:
-            known = convert.read_covariance(self.task.robot, message)
-            self._history = online.add_covariance(self._settings, self._history, name, *known)
+            covariance = convert.read_covariance(self.task.robot, message)
+            self._history = online.add_covariance(self._settings, self._history, name, *covariance)
         except EmppiError as error:
             self._problem = f'{UNCERTAIN}/{name}: {error}'
 
@@ -164,30 +164,30 @@ class ArticulationNode(TaskFollowerNode):
         if newest == self._proposed_at:
             return
         self._proposed_at, began = newest, time.perf_counter()
-        found = online.propose(self._settings, history)
+        proposal = online.propose(self._settings, history)
         self._times.add(time.perf_counter() - began)
-        if found is None:
+        if proposal is None:
             return
-        self._found, self._problem = found, ''
-        self._made.append(functools.partial(self._publish, found))
+        self._proposal, self._problem = proposal, ''
+        self._made.append(functools.partial(self._publish, proposal))
         try:
-            self._write(found)
+            self._write(proposal)
         except EmppiError as error:
             self._problem = str(error)
 
-    def _write(self, found: ArticulationProposal) -> None:
+    def _write(self, proposal: ArticulationProposal) -> None:
         """Write model and prior, if they are wanted."""
         if self._settings.model:
-            paths.write_text(self._path(self._settings.model), mjcf.to_text(found.tree), True)
-        moved = [name for name in self.task.jointed if name in found.kinds]
-        decided = all(found.kinds[name] in _DECIDED for name in moved)
+            paths.write_text(self._path(self._settings.model), mjcf.to_text(proposal.tree), True)
+        moved = [name for name in self.task.jointed if name in proposal.kinds]
+        decided = all(proposal.kinds[name] in _DECIDED for name in moved)
         if not self._settings.prior or not moved or not decided:
             return
-        sd = max(found.tree.joint(name).axis_sd_rad for name in moved)
+        sd = max(proposal.tree.joint(name).axis_sd_rad for name in moved)
         if sd > _BETTER * self._sd:
             return
         path = self._path(self._settings.prior)
-        file = prior.make(found.tree, self.task, ())
+        file = prior.make(proposal.tree, self.task, ())
         prior_file.save(path, file, replace=self._written == str(path))
         self._sd, self._written = sd, str(path)
         if self._settings.reset_belief:
@@ -200,17 +200,19 @@ class ArticulationNode(TaskFollowerNode):
         while self._made:
             self._made.popleft()()
 
-    def _publish(self, found: ArticulationProposal) -> None:
+    def _publish(self, proposal: ArticulationProposal) -> None:
         """Publish a proposal as JSON."""
-        joints = report.summary(found.tree)
+        joints = report.summary(proposal.tree)
         for name, entry in joints.items():
             assert isinstance(entry, dict)
-            odds = found.evidence[name]
+            odds = proposal.evidence[name]
             entry |= {
-                'joint': found.kinds[name],
+                'joint': proposal.kinds[name],
                 'log_odds': odds if math.isfinite(odds) else None,
             }
-        self._publisher.publish(String(data=json.dumps({'time_s': found.time, 'joints': joints})))
+        self._publisher.publish(
+            String(data=json.dumps({'time_s': proposal.time, 'joints': joints}))
+        )
 
     def _reset_belief(self) -> None:
         """Ask the belief to start from the prior that was written."""

@@ -24,9 +24,10 @@ class BackendConfig:
 
 
 def load(name: str) -> type[Backend]:
-    """Return the class of a backend; `BACKENDS` in `robots/robot.py` lists them all."""
-    module, _, cls = BACKENDS[name].path.partition(':')
-    return getattr(importlib.import_module(module), cls)
+    """Return the class of a backend: `BACKEND` of the module of its name."""
+    module = importlib.import_module(f'{__name__}.{name.replace("-", "_")}')
+    backend: type[Backend] = module.BACKEND
+    return backend
 
 
 def connect(node: Node, robot: Robot, clock: CommandClock, config: BackendConfig) -> Backend:

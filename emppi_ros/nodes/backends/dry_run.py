@@ -20,3 +20,6 @@ class DryRunBackend(Backend):
     def send(self, cycle: BackendCommand) -> npt.NDArray[np.float64]:
         """Return the command (joints,) without sending it."""
         return cycle.value
+
+
+BACKEND = DryRunBackend

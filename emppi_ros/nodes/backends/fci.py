@@ -14,11 +14,10 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 
-Array = npt.NDArray[np.float64]
 _READ_S = 0.004  # between two readings
 _SILENCE_S = 0.08  # without a new state of the robot, after which the connection counts as lost
 _STARTING_S = 0.5  # the longest time that taking control may need
@@ -86,8 +85,8 @@ class FciConnection:
     def fault(self) -> str:
         """Return why the robot stopped, '' if it did not; to be called every cycle."""
         now, asking = time.monotonic(), self._asking
-        away, self._polled = now - self._polled > _AWAY_S, now
-        if asking is not None and away:
+        was_silent, self._polled = now - self._polled > _AWAY_S, now
+        if asking is not None and was_silent:
             self._asking = now
         elif asking is not None and now - asking > _SILENCE_S:
             self._lose(now - asking)
@@ -223,8 +222,8 @@ class FciConnection:
         if _refusal(state):
             self._robot.recover_from_errors()
             state = self._robot.state
-        if left := _refusal(state) or self._pushed(np.abs(state.tau_ext_hat_filtered)):
-            raise EmppiError(left)
+        if reason := _refusal(state) or self._pushed(np.abs(state.tau_ext_hat_filtered)):
+            raise EmppiError(reason)
 
     def _end(self) -> None:
         with contextlib.suppress(Exception):  # the connection is closed anyway

@@ -33,3 +33,6 @@ class ForwardBackend(Backend):
     def close(self) -> None:
         """Stop advertising."""
         self._node.destroy_publisher(self._publisher)
+
+
+BACKEND = ForwardBackend

@@ -15,10 +15,10 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rclpy.node import Node
 
 from emppi_ros.bridge.jerk_limiter import Command
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import between, key, one_of, positive
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.nodes.backends.fci import FciConfig, FciConnection, FciReading
@@ -28,7 +28,6 @@ from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.robots import urdf_check, velocity_bounds
 from emppi_ros.robots.robot import Robot
 
-Array = npt.NDArray[np.float64]
 _JOINTS = 7
 _LAG_S = 0.008  # of franky behind a command that changes as fast as it may; plus half a period
 _SHORTEST_S, _LONGEST_S = 0.02, 0.1
@@ -212,6 +211,9 @@ class FrankyBackend(Backend):
         api = self._api
         duration = api.Duration(round(1e3 * self._config.motion_duration_s))
         return api.JointVelocityMotion(velocity, duration, api.RelativeDynamicsFactor.MAX_DYNAMICS)
+
+
+BACKEND = FrankyBackend
 
 
 def _check_urdf(robot: Robot, urdf: str) -> list[str]:

@@ -3,16 +3,13 @@
 import math
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 from rclpy.node import Node
 
 from emppi_ros.bridge.jerk_limiter import Command
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.robots.robot import Robot
-
-Array = npt.NDArray[np.float64]
 
 
 class BackendCommand(NamedTuple):

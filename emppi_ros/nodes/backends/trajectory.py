@@ -86,3 +86,6 @@ class TrajectoryBackend(Backend):
     def close(self) -> None:
         """Stop advertising."""
         self._node.destroy_publisher(self._publisher)
+
+
+BACKEND = TrajectoryBackend

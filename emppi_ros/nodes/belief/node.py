@@ -140,11 +140,11 @@ class BeliefNode(TaskFollowerNode):
         for change in list(session.filter.changes.events):
             values[f'changed {change.parameter}'] = f'{change.stamp:.3f}'
             values[f'changed_from {change.parameter}'] = change.before
-        distance, left = self.task.prior.distance(belief), monitor.remaining
+        distance, remaining = self.task.prior.distance(belief), monitor.remaining
         for i, parameter in enumerate(self.task.parameters):
             values |= {f'mean {parameter.name}': mean[i], f'sd {parameter.name}': sd[i]}
             values |= {f'from_prior {parameter.name}': distance[i]}
-            values |= {f'sd_left {parameter.name}': left[i]}
+            values |= {f'sd_left {parameter.name}': remaining[i]}
         doubts = (
             explanations.misfit(monitor.misfit),
             explanations.out_of_prior(outside),

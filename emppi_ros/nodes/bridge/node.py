@@ -171,7 +171,7 @@ class BridgeNode(TaskFollowerNode):
             'period_ms_p99': loop.periods.quantile_ms(0.99),
             'latency_ms_p50': loop.latencies.quantile_ms(0.5),
             'latency_ms_p99': loop.latencies.quantile_ms(0.99),
-            **{f'age_s {one.topic}': one.age for one in loop.subscriptions},
+            **{f'age_s {source.topic}': source.age for source in loop.subscriptions},
             'rejected_plans': loop.rejected_plans,
             'last_rejection': loop.rejection,
             'input_error': loop.input_error,

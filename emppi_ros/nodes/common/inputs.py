@@ -6,7 +6,6 @@ from typing import Any
 
 from geometry_msgs.msg import PoseStamped
 import numpy as np
-import numpy.typing as npt
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
@@ -19,7 +18,6 @@ from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 APPLIED = 'emppi/applied'
 UNCERTAIN = 'tracking_covariance'  # poses of `tracking` with covariances
 PLAN = 'emppi/plan'

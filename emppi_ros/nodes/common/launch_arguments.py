@@ -25,12 +25,12 @@ _OF_LAUNCH = {
 }  # fmt: skip
 
 
-def check_names(given: Iterable[str], known: Iterable[str]) -> None:
+def check_names(given: Iterable[str], allowed: Iterable[str]) -> None:
     """Raise ConfigError for an argument that the launch file does not have."""
     for text in given:
         name = text.partition(':=')[0]
-        if name not in {*known, *_OF_LAUNCH}:
-            raise ConfigError(unknown('launch argument', name, known))
+        if name not in {*allowed, *_OF_LAUNCH}:
+            raise ConfigError(unknown('launch argument', name, allowed))
 
 
 def flag(name: str, text: str) -> bool:
@@ -64,8 +64,8 @@ def check(values: Mapping[str, str]) -> None:
             'hardware:=false if another simulator takes its place'
         )
     if values['tracking'] not in graph.TRACKING:
-        known = unknown('source of poses', values['tracking'], graph.TRACKING)
-        raise ConfigError(f'tracking: {known}')
+        problem = unknown('source of poses', values['tracking'], graph.TRACKING)
+        raise ConfigError(f'tracking: {problem}')
     if values['backend'] and values['backend'] not in BACKENDS:
         raise ConfigError(f'backend: {unknown("backend", values["backend"], BACKENDS)}')
     if values['save_belief']:

@@ -127,8 +127,8 @@ class PeriodEstimator:
     def note(self, time_s: float) -> None:
         """Record an arrival."""
         gap = time_s - self._last
-        known = math.isfinite(self._interval)
-        self._interval = 0.9 * self._interval + 0.1 * gap if known else gap
+        has_interval = math.isfinite(self._interval)
+        self._interval = 0.9 * self._interval + 0.1 * gap if has_interval else gap
         self._last = time_s
 
     def shift(self, period_s: float, waited_s: float) -> float:

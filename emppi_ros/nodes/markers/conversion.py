@@ -11,13 +11,10 @@ from collections import Counter
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Point, Vector3
 import numpy as np
-import numpy.typing as npt
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Shapes, Spheres, Triangles
-
-Array = npt.NDArray[np.float64]
 
 
 def write_shapes(

@@ -22,7 +22,7 @@ from emppi_ros.priors.particles import Belief
 from emppi_ros.recordings.message_tables import statuses
 from emppi_ros.robots.plan import Plan
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.shapes.changes import ShownChange
+from emppi_ros.viz.shapes.change_labels import ShownChange
 from emppi_ros.viz.shapes.task_shapes import DisplayState
 
 DIAGNOSTICS = '/diagnostics'
@@ -100,9 +100,9 @@ class MarkerInputs:
         stamp = estimator.stamp
         state, tracks = estimator.state(stamp), estimator.tracks(stamp)
         plan = self._plan if self._plan is not None and self._plan.end > stamp else None
-        seen = self._candidates if abs(self._candidates_at - stamp) < _MAX_AGE_S else None
+        candidates = self._candidates if abs(self._candidates_at - stamp) < _MAX_AGE_S else None
         return DisplayState(
-            stamp, state, tracks, self._belief, plan, seen, self._stage, self._changes
+            stamp, state, tracks, self._belief, plan, candidates, self._stage, self._changes
         )
 
     def _guarded(self, topic: str, take: Callable[..., None]) -> Callable[[object], None]:

@@ -27,11 +27,10 @@ def request_switch(text: str, namespace: str, patience_s: float) -> SwitchReply:
     node, executor = client.node, client.executor
     request = switch_protocol.tagged(text)
     about, replies = switch_protocol.digest(request), []
-    results = (switch_protocol.DONE, switch_protocol.FAILED, switch_protocol.REFUSED)
 
     def receive(message: String) -> None:
         reply = switch_protocol.read_reply(message.data)
-        if reply is not None and reply.about == about and reply.said in results:
+        if reply and reply.about == about and reply.said in switch_protocol.RESULTS:
             replies.append(reply)
 
     def wait(condition: Callable[[], object], limit_s: float, problem: str) -> None:

@@ -182,15 +182,15 @@ class TaskServerNode(TaskFollowerNode):
             if self._inputs is None:  # at the start, and after a switch of the task
                 self._inputs = RunInputs(self, self.task)
             inputs, phase = self._inputs, goal.run.phase
-            seen = self._observe(goal, inputs)
-            goal.run = task_run.advance(goal.run, seen, self._rule(goal))
+            observation = self._observe(goal, inputs)
+            goal.run = task_run.advance(goal.run, observation, self._rule(goal))
             if goal.run.phase is not phase and goal.run.phase is RunPhase.SWITCHING:
                 self._requests.publish(String(data=goal.request))
             if (ending := goal.run.ending) is not None:
                 self._finish(goal, ending)
             elif now >= goal.feedback_at + period:
                 goal.feedback_at = now
-                goal.handle.publish_feedback(self._feedback(goal, seen, inputs))
+                goal.handle.publish_feedback(self._feedback(goal, observation, inputs))
         task = self.task.name if self.state in ('inactive', 'active') else ''
         self._status.publish(task, self._goal is not None, period)
 
@@ -256,8 +256,8 @@ class TaskServerNode(TaskFollowerNode):
         started = goal.run.started
         return max(0.0, self.now() - started) if math.isfinite(started) else 0.0
 
-    def _feedback(self, goal: _Goal, seen: RunObservation, inputs: RunInputs) -> Any:
-        feedback = interfaces.RunTask.Feedback(stage=self._status.stage, error=seen.error)
+    def _feedback(self, goal: _Goal, observation: RunObservation, inputs: RunInputs) -> Any:
+        feedback = interfaces.RunTask.Feedback(stage=self._status.stage, error=observation.error)
         feedback.time = convert.to_duration(self._elapsed(goal))
         running = goal.run.phase is RunPhase.RUNNING
         feedback.message = self._status.bridge.message if running else goal.run.phase.value
@@ -271,8 +271,7 @@ class TaskServerNode(TaskFollowerNode):
 
     def _take_reply(self, message: String) -> None:
         reply, goal = switch_protocol.read_reply(message.data), self._goal
-        results = (switch_protocol.DONE, switch_protocol.FAILED, switch_protocol.REFUSED)
-        if reply is None or goal is None or reply.said not in results:
+        if reply is None or goal is None or reply.said not in switch_protocol.RESULTS:
             return
         if goal.request and reply.about == switch_protocol.digest(goal.request):
             goal.reply = reply

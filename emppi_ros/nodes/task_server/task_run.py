@@ -157,47 +157,49 @@ def refusal(report: BridgeReport, silent: bool) -> Ending | None:
     return None
 
 
-def advance(run: TaskRun, seen: RunObservation, rule: SuccessRule) -> TaskRun:
+def advance(run: TaskRun, observation: RunObservation, rule: SuccessRule) -> TaskRun:
     """Return the state after an observation; a run that has ended does not change."""
     if run.phase is RunPhase.ENDED:
         return run
-    if seen.canceled:
+    if observation.canceled:
         following = run.phase is not RunPhase.CHECKING
         return _ended(run, Ending(EndCode.CANCELED, 'canceled', stop=following))
     if run.phase is RunPhase.CHECKING:
-        return _check(run, seen)
-    if (ending := _interruption(run, seen)) is not None:
+        return _check(run, observation)
+    if (ending := _interruption(run, observation)) is not None:
         return _ended(run, ending)
     if run.phase is RunPhase.SWITCHING:
-        return _await_switch(run, seen)
-    return _await_success(run, seen, rule)
+        return _await_switch(run, observation)
+    return _await_success(run, observation, rule)
 
 
 def _ended(run: TaskRun, ending: Ending) -> TaskRun:
     return run._replace(phase=RunPhase.ENDED, ending=ending)
 
 
-def _started(run: TaskRun, seen: RunObservation) -> TaskRun:
-    return run._replace(phase=RunPhase.RUNNING, started=seen.now, switches=seen.switches)
+def _started(run: TaskRun, observation: RunObservation) -> TaskRun:
+    return run._replace(
+        phase=RunPhase.RUNNING, started=observation.now, switches=observation.switches
+    )
 
 
-def _check(run: TaskRun, seen: RunObservation) -> TaskRun:
+def _check(run: TaskRun, observation: RunObservation) -> TaskRun:
     """Go on if the robot may move; end the run if it still may not after a while."""
-    if (ending := refusal(seen.report, _is_silent(seen))) is not None:
-        return run if seen.steady - run.begun <= CHECK_S else _ended(run, ending)
+    if (ending := refusal(observation.report, _is_silent(observation))) is not None:
+        return run if observation.steady - run.begun <= CHECK_S else _ended(run, ending)
     if run.switches_task:
-        return run._replace(phase=RunPhase.SWITCHING, begun=seen.steady)
-    return _started(run, seen)
+        return run._replace(phase=RunPhase.SWITCHING, begun=observation.steady)
+    return _started(run, observation)
 
 
-def _is_silent(seen: RunObservation) -> bool:
-    return seen.steady - seen.reported > SILENCE_S
+def _is_silent(observation: RunObservation) -> bool:
+    return observation.steady - observation.reported > SILENCE_S
 
 
-def _interruption(run: TaskRun, seen: RunObservation) -> Ending | None:
+def _interruption(run: TaskRun, observation: RunObservation) -> Ending | None:
     """Return why a run ends while it switches or runs, if so."""
-    report = seen.report
-    if _is_silent(seen):
+    report = observation.report
+    if _is_silent(observation):
         return Ending(EndCode.NO_REPORT, _silence('the bridge'), stop=True)
     if report.code is StatusCode.INVALID:
         return Ending(EndCode.NO_REPORT, report.message, stop=True)
@@ -205,37 +207,39 @@ def _interruption(run: TaskRun, seen: RunObservation) -> Ending | None:
         return Ending(EndCode.FAULT, f'{report.message} [{report.fault}]')
     if not report.armed:
         return Ending(EndCode.NOT_ARMED, 'disarmed during the run')
-    if run.phase is RunPhase.RUNNING and seen.switches != run.switches:
-        return Ending(EndCode.TASK_CHANGED, f'the task was switched to {seen.task} meanwhile')
+    if run.phase is RunPhase.RUNNING and observation.switches != run.switches:
+        return Ending(
+            EndCode.TASK_CHANGED, f'the task was switched to {observation.task} meanwhile'
+        )
     return None
 
 
-def _await_switch(run: TaskRun, seen: RunObservation) -> TaskRun:
-    reply = seen.reply
+def _await_switch(run: TaskRun, observation: RunObservation) -> TaskRun:
+    reply = observation.reply
     if reply is not None and reply.said == switch_protocol.REFUSED:
         return _ended(run, Ending(EndCode.REFUSED, reply.reason))
     if reply is not None and reply.said == switch_protocol.FAILED:
         return _ended(run, Ending(EndCode.SWITCH_FAILED, reply.reason))
-    if reply is not None and reply.figures.get('digest') == seen.text:
-        return _started(run, seen)  # this node may follow later than others
-    if seen.steady - run.begun > SWITCH_S:
+    if reply is not None and reply.figures.get('digest') == observation.text:
+        return _started(run, observation)  # this node may follow later than others
+    if observation.steady - run.begun > SWITCH_S:
         text = f'the planner did not switch the task within {SWITCH_S:g} s: is it running?'
         return _ended(run, Ending(EndCode.SWITCH_FAILED, text, stop=True))
     return run
 
 
-def _await_success(run: TaskRun, seen: RunObservation, rule: SuccessRule) -> TaskRun:
-    elapsed = seen.now - run.started
-    if seen.measured >= run.started:  # of this run
-        since = holding_since(run.near_since, seen.error < rule.below, seen.measured)
+def _await_success(run: TaskRun, observation: RunObservation, rule: SuccessRule) -> TaskRun:
+    elapsed = observation.now - run.started
+    if observation.measured >= run.started:  # of this run
+        since = holding_since(run.near_since, observation.error < rule.below, observation.measured)
         run = run._replace(near_since=since)
-        if has_held(since, seen.measured, rule.hold_s):
-            text = f'{seen.task} succeeded after {elapsed:.1f} s'
+        if has_held(since, observation.measured, rule.hold_s):
+            text = f'{observation.task} succeeded after {elapsed:.1f} s'
             return _ended(run, Ending(EndCode.NONE, text))
-    if seen.now - max(seen.measured, run.started) > SILENCE_S:
+    if observation.now - max(observation.measured, run.started) > SILENCE_S:
         return _ended(run, Ending(EndCode.NO_REPORT, _silence('the measurements'), stop=True))
     if elapsed > rule.timeout_s:
-        error = f'error {seen.error:.3g}, success below {rule.below:.3g}'
+        error = f'error {observation.error:.3g}, success below {rule.below:.3g}'
         text = f'no success within {rule.timeout_s:g} s: {error}'
         return _ended(run, Ending(EndCode.TIMEOUT, text, stop=True))
     return run

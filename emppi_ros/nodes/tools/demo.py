@@ -21,8 +21,8 @@ from emppi_ros.nodes.tools.bag_recorder import BagRecorder
 from emppi_ros.nodes.tools.process_group import ProcessGroup, isolated_environment
 from emppi_ros.nodes.tools.run_monitor import RunMonitor
 from emppi_ros.tasks.task import load_task
-from emppi_ros.viz.depth_camera import depth_camera
 from emppi_ros.viz.report.recording import RunRecord
+from emppi_ros.viz.simulated_camera import depth_camera
 
 _START_S = 60.0  # for the graph to start
 _ANSWER_S = 30.0  # of a node; on a busy machine it takes a while

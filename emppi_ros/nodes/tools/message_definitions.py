@@ -54,12 +54,12 @@ def _join(fields: str, others: Iterable[tuple[str, str]]) -> str:
     return '\n'.join(parts)
 
 
-def _collect(kind: Any, known: dict[str, str]) -> dict[str, str]:
+def _collect(kind: Any, definitions: dict[str, str]) -> dict[str, str]:
     """Collect the fields of a type and of the types that it contains, by short name."""
     short = name(kind).replace('/msg/', '/')
-    if short in known:
-        return known
-    known[short] = ''  # reserves its position
+    if short in definitions:
+        return definitions
+    definitions[short] = ''  # reserves its position
     lines = []
     for field, declared in kind.get_fields_and_field_types().items():
         match = _FIELD.fullmatch(declared)
@@ -68,11 +68,11 @@ def _collect(kind: Any, known: dict[str, str]) -> dict[str, str]:
         base = match['base']
         if '/' in base:
             package, other = base.split('/')
-            _collect(getattr(importlib.import_module(f'{package}.msg'), other), known)
+            _collect(getattr(importlib.import_module(f'{package}.msg'), other), definitions)
         size = match['size'] or ''
         if declared.startswith('sequence<'):
             size = f'[<={match["most"]}]' if match['most'] else '[]'
         short_base = re.sub(r'<(\d+)>', r'<=\1', base)
         lines.append(f'{_PRIMITIVES.get(base, short_base)}{size} {field}')
-    known[short] = '\n'.join(lines)
-    return known
+    definitions[short] = '\n'.join(lines)
+    return definitions

@@ -1,14 +1,12 @@
 """Monitor of a running graph: records its messages and judges success."""
 
-from typing import Any
-
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
-import numpy.typing as npt
 from rclpy.node import Node
 from sensor_msgs.msg import JointState, PointCloud2
 from trajectory_msgs.msg import JointTrajectory
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.journal.journal import Measurements
 from emppi_ros.nodes.common import convert, qos
@@ -18,9 +16,7 @@ from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.recordings.message_tables import statuses
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.report.recording import RunObserver, RunRecord
-
-Array = npt.NDArray[np.float64]
+from emppi_ros.viz.report.recording import RunObserver
 
 
 class _RecordedMeasurements(Measurements):
@@ -41,12 +37,12 @@ class _RecordedMeasurements(Measurements):
         self._observer.record_state(self.estimator)
 
 
-class RunMonitor:
+class RunMonitor(RunObserver):
     """Records a run from its topics, from the call of `start` on."""
 
     def __init__(self, node: Node, task: Task) -> None:
-        self._task, self._observer = task, RunObserver(task)
-        self._inputs = MeasurementInputs(node, task, _RecordedMeasurements(task, self._observer))
+        super().__init__(task)
+        self._inputs = MeasurementInputs(node, task, _RecordedMeasurements(task, self))
         topics = (
             (PointCloud2, BELIEF, self._take_belief, qos.EVERY),
             (JointTrajectory, PLAN, self._take_plan, qos.DEFAULT),
@@ -54,7 +50,6 @@ class RunMonitor:
             (DiagnosticArray, '/diagnostics', self._take_diagnostics, qos.DEFAULT),
         )
         self._subscriptions = [PolledSubscription(node, *topic) for topic in topics]
-        self.diagnostics = self._observer.diagnostics  # by node, the latest
         self.messages: dict[str, str] = {}
 
     @property
@@ -62,7 +57,7 @@ class RunMonitor:
         """Whether all nodes publish and the belief is updated."""
         updates = int(self.diagnostics.get('belief', {}).get('updates', 0))
         return (
-            all(self._observer.rows[name] for name in ('plans', 'applied', 'beliefs'))
+            all(self.rows[name] for name in ('plans', 'applied', 'beliefs'))
             and {'planner', 'bridge', 'simulator'} <= set(self.diagnostics)
             and np.isfinite(self._inputs.estimator.stamp)
             and (updates > 0 or not self._task.parameters)
@@ -79,40 +74,27 @@ class RunMonitor:
         """Code of the bridge's fault, '' without one."""
         return self.diagnostics.get('bridge', {}).get('fault', '')
 
-    @property
-    def success_time(self) -> float | None:
-        """Time of success [s] from the start, None without success."""
-        return self._observer.success_time
-
-    def start(self, now: float) -> None:
-        """Record from now on; recorded times count from here."""
-        self._observer.start(now)
-
     def poll(self) -> None:
         """Process received messages."""
         self._inputs.poll()
         for subscription in self._subscriptions:
             subscription.poll()
 
-    def summarize(self) -> tuple[dict[str, Any], RunRecord]:
-        """Return the summary of the run and its record."""
-        return self._observer.summarize()
-
     def _take_belief(self, message: PointCloud2) -> None:
         try:
             belief = belief_cloud.read_belief(self._task, message)
         except EmppiError:  # the planner reports it in its diagnostics
             return
-        self._observer.record_belief(convert.to_seconds(message.header.stamp), belief)
+        self.record_belief(convert.to_seconds(message.header.stamp), belief)
 
     def _take_plan(self, message: JointTrajectory) -> None:
-        self._observer.record_plan(convert.to_seconds(message.header.stamp))
+        self.record_plan(convert.to_seconds(message.header.stamp))
 
     def _take_applied(self, message: JointState) -> None:
-        self._observer.record_command(convert.to_seconds(message.header.stamp))
+        self.record_command(convert.to_seconds(message.header.stamp))
 
     def _take_diagnostics(self, message: DiagnosticArray) -> None:
         stamp = convert.to_seconds(message.header.stamp)
         for name, status, values in statuses(message):
             self.messages[name] = status.message
-            self._observer.record_diagnostics(name, stamp, values)
+            self.record_diagnostics(name, stamp, values)

@@ -21,7 +21,7 @@ from emppi_ros.nodes.topics.transforms import TF, TransformSource
 from emppi_ros.recordings.bag_writer import BagTopic, BagWriter
 from emppi_ros.recordings.message_order import MessageOrder, RecordedMessage
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.depth_camera import depth_camera
+from emppi_ros.viz.simulated_camera import depth_camera
 
 _PERIOD_S = 0.05
 

@@ -23,7 +23,7 @@ from emppi_ros.core.errors import EmppiError, SwapError, ViewError
 from emppi_ros.nodes.common import process, qos
 from emppi_ros.nodes.common.diagnostics import OK
 from emppi_ros.nodes.common.polling import PolledSubscription
-from emppi_ros.nodes.markers.inputs import InputSelection, MarkerInputs
+from emppi_ros.nodes.markers.inputs import InputSelection, MarkerInputs, read_changes
 from emppi_ros.nodes.switching import client as task_client
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
 from emppi_ros.recordings.message_tables import statuses
@@ -31,7 +31,7 @@ from emppi_ros.tasks import switch_protocol, tuning
 from emppi_ros.tasks.task import Task, parse_task, task_text
 from emppi_ros.tasks.tuning import Value
 from emppi_ros.viz.shapes.task_shapes import DisplayState
-from emppi_ros.viz.web.source import Snapshot
+from emppi_ros.viz.web.robot_source import Snapshot
 
 _SILENT_S = 3.0  # diagnostics come once a second
 _POLL_S, _SNAPSHOT_S = 0.01, 0.04
@@ -107,12 +107,8 @@ class GraphState:
 
     def _changes(self) -> tuple[tuple[float, str], ...]:
         """Return clock [s] and parameter of the last change of each parameter."""
-        values, prefix = self._diagnostics.get('belief', (0.0, b'', '', {}))[3], 'changed '
-        return tuple(
-            (float(text) - self._first, key.removeprefix(prefix))
-            for key, text in values.items()
-            if key.startswith(prefix)
-        )
+        values = self._diagnostics.get('belief', (0.0, b'', '', {}))[3]
+        return tuple((c.stamp - self._first, c.parameter) for c in read_changes(values))
 
     def _clock(self, display: DisplayState | None) -> float:
         """Return the time since the first complete state [s]."""

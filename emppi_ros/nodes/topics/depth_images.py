@@ -4,13 +4,12 @@ from array import array
 
 from geometry_msgs.msg import TransformStamped
 import numpy as np
-import numpy.typing as npt
 from sensor_msgs.msg import CameraInfo, Image
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.nodes.common import convert
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
 TF_STATIC = '/tf_static'
 _FRAME = 'depth_camera_optical_frame'
 _STEP_M = 0.001  # REP 118: 16 bits are millimetres

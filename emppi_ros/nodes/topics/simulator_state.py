@@ -8,13 +8,12 @@ from array import array
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from std_msgs.msg import Float64MultiArray
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import JointStateError
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 STATE = 'simulator/state'
 
 

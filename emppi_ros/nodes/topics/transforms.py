@@ -118,15 +118,15 @@ def to_cdr(transforms: list[TransformStamped]) -> bytes:
     def align(size: int) -> None:
         body.extend(bytes(-len(body) % size))
 
-    for one in transforms:
+    for stamped in transforms:
         align(4)
-        body.extend(struct.pack('<iI', one.header.stamp.sec, one.header.stamp.nanosec))
-        for text in (one.header.frame_id, one.child_frame_id):
+        body.extend(struct.pack('<iI', stamped.header.stamp.sec, stamped.header.stamp.nanosec))
+        for text in (stamped.header.frame_id, stamped.child_frame_id):
             data = text.encode() + b'\0'
             align(4)
             body.extend(struct.pack('<I', len(data)) + data)
         align(8)
-        place, turn = one.transform.translation, one.transform.rotation
+        place, turn = stamped.transform.translation, stamped.transform.rotation
         values = (place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w)
         body.extend(struct.pack('<7d', *values))
     return b'\0\1\0\0' + bytes(body)

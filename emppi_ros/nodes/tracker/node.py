@@ -209,9 +209,9 @@ class TrackerNode(TaskFollowerNode):
         if problem:
             return Report(WARN, problem, values)
         missing = [
-            f'{name} is {one.status}'
-            for name, one in zip(self._file.names, self._estimates, strict=True)
-            if one.status != TRACKED
+            f'{name} is {estimate.status}'
+            for name, estimate in zip(self._file.names, self._estimates, strict=True)
+            if estimate.status != TRACKED
         ]
         return Report(WARN if missing else OK, ', '.join(missing) or 'tracking', values)
 
@@ -234,8 +234,8 @@ class TrackerNode(TaskFollowerNode):
 
     def _take_info(self, message: CameraInfo) -> None:
         """Prepare the parts for a camera, unless it is the same."""
-        known, message.header.stamp = self._info, _NO_STAMP
-        if message == known and not self._problem:
+        previous, message.header.stamp = self._info, _NO_STAMP
+        if message == previous and not self._problem:
             return
         try:
             camera = read_camera(message, self._camera_pose(message.header.frame_id))
@@ -260,7 +260,7 @@ class TrackerNode(TaskFollowerNode):
         return depth_messages.find_pose(self._transforms, frame, self._frame)
 
     def _keep_joints(self, data: bytes, _sent_ns: int, _received_ns: int) -> None:
-        """Keep a serialized message, of which only that at the time of an image is read."""
+        """Buffer joint states undecoded; only the one closest to an image is decoded."""
         self._joints.append(data)
 
     def _joints_at(self, stamp: float) -> dict[str, float]:
@@ -301,14 +301,14 @@ class TrackerNode(TaskFollowerNode):
             self._problem = str(error)
             return
         self._problem = ''
-        for name, one in zip(self._file.names, self._estimates, strict=True):
-            if one.status == TRACKED:
-                row = one.row
+        for name, estimate in zip(self._file.names, self._estimates, strict=True):
+            if estimate.status == TRACKED:
+                row = estimate.row
                 pose = Pose(row[:3], row[3:] / np.linalg.norm(row[3:]))
                 self._poses[name].publish(convert.write_pose_in(self._frame, stamp, pose))
                 if self._uncertain[name].get_subscription_count():
-                    known = self._frame, stamp, pose, one.covariance
-                    self._uncertain[name].publish(convert.write_uncertain_pose(*known))
+                    uncertain = self._frame, stamp, pose, estimate.covariance
+                    self._uncertain[name].publish(convert.write_uncertain_pose(*uncertain))
         self._images += 1
         self._recent.append(stamp)
         self._times.add(time.perf_counter() - began)

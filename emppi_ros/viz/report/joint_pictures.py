@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.model import scene, uncertain_joints
 from emppi_ros.model.uncertain_joints import UncertainJoint
 from emppi_ros.state import articulation
@@ -26,8 +26,6 @@ from emppi_ros.viz.renderer import Image, Renderer
 from emppi_ros.viz.report import plots, video
 from emppi_ros.viz.report.recording import RunRecord
 from emppi_ros.viz.shapes.joint_axes import MIN_SHARE, kind_names, kind_shares, uncertain_objects
-
-Array = npt.NDArray[np.float64]
 
 # lengths are shares of the extent of robot, object and pivots
 LENGTH, TRUE_LENGTH = 0.2, 0.36  # of an arrow

@@ -10,17 +10,15 @@ from matplotlib.patches import Polygon
 import matplotlib.style
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from transforms3d import euler
 
 from emppi_ros.core import paths, weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.model import scene
 from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import BLUE, GREEN, GREY, GRID, OBJECT_PATHS, ORANGE, RED
 from emppi_ros.viz.report.recording import RunRecord
-
-Array = npt.NDArray[np.float64]
 
 UNITS = {
     'distance': '[m]',
@@ -136,16 +134,16 @@ def _quantile(probability: float) -> Callable[[Array, Array], Array]:
 def motion(task: Task, record: RunRecord) -> Figure:
     """Return the objects' paths from above (without objects: joints over time), and the error."""
     figure = Figure(figsize=(11, 4.8), layout='constrained')
-    left, right = figure.subplots(1, 2)
+    motion_axes, error_axes = figure.subplots(1, 2)
     if task.objects:
-        _draw_paths(left, task, record.qpos)
-        left.set_title('Paths of the objects, from above')
+        _draw_paths(motion_axes, task, record.qpos)
+        motion_axes.set_title('Paths of the objects, from above')
     else:
         for row, name in zip(task.map.qpos, task.robot.joints, strict=True):
-            left.plot(record.times, record.qpos[:, row], label=name)
-        left.set(xlabel='time [s]', ylabel='joint position [rad or m]', title='Joints')
-        left.legend()
-    error(right, task, record)
+            motion_axes.plot(record.times, record.qpos[:, row], label=name)
+        motion_axes.set(xlabel='time [s]', ylabel='joint position [rad or m]', title='Joints')
+        motion_axes.legend()
+    error(error_axes, task, record)
     return figure
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.app.trace import Trace
 from emppi_ros.belief import belief_monitor
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import StaleInputError
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.priors.particles import Belief
@@ -21,7 +21,6 @@ from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _STEP_S = 0.02  # between two recorded states
 _CHANGED = 'changed '  # before the name of a parameter, in diagnostics
 
@@ -59,7 +58,7 @@ class RunRecord:
                 name: getattr(self, name)[beliefs]
                 for name in ('belief_times', 'belief_theta', 'belief_weights', 'ess')
             },
-            changes=tuple(one for one in self.changes if one[0] <= end),
+            changes=tuple(change for change in self.changes if change[0] <= end),
         )
 
     @property
@@ -166,7 +165,7 @@ class RunObserver:
     def changes(self) -> tuple[tuple[float, str], ...]:
         """Time [s] since the start and parameter of each change that was detected after it."""
         stamps = ((float(text) - (self.started or 0.0), name) for text, name in self._changes)
-        return tuple(sorted(one for one in stamps if one[0] >= 0.0))
+        return tuple(sorted(pair for pair in stamps if pair[0] >= 0.0))
 
     def truths(self, task: Task) -> dict[str, Array]:
         """Return the fields of a record that hold the true parameters of a task."""
@@ -211,7 +210,9 @@ class RunObserver:
             'parameters': {},
         }
         if self.belief is not None:
-            summary['parameters'] = parameter_summary(task, self.belief, record.truth)
+            summary['parameters'] = belief_monitor.parameter_summary(
+                task, self.belief, record.truth
+            )
             summary['unresolved'] = belief_monitor.unresolved(task.prior, self.belief)
             for flag in ('out_of_prior', 'unidentifiable'):
                 for name, values in summary['parameters'].items():
@@ -261,16 +262,6 @@ def belief_series(beliefs: Sequence[tuple[float, Belief]], parameters: int) -> d
         'belief_times': np.array([time for time, _ in beliefs]),
         'belief_theta': np.array([b.theta for _, b in beliefs]).reshape(*shape, parameters),
         'belief_weights': np.exp(logs),
-    }
-
-
-def parameter_summary(task: Task, belief: Belief, truth: Array) -> dict[str, dict[str, float]]:
-    """Return mean, standard deviation and true value of each parameter, by name."""
-    mean = weights.mean(belief.log_weights, belief.theta)
-    sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
-    return {
-        p.name: {'mean': float(mean[i]), 'sd': float(sd[i]), 'true': float(truth[i])}
-        for i, p in enumerate(task.parameters)
     }
 
 

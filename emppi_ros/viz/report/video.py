@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.priors.particles import Belief
@@ -28,7 +28,6 @@ from emppi_ros.viz.shapes import histograms, joint_axes, objects
 from emppi_ros.viz.shapes.scene_extent import UP, scene_extent
 from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Shapes, Triangles
 
-Array = npt.NDArray[np.float64]
 _DPI, _BINS = 100, 40  # of the belief panel
 ShapesAt = Callable[[float], Shapes]  # shapes that are drawn in the scene at a time [s]
 
@@ -149,8 +148,10 @@ class BeliefOverlay:
     """Draws the belief of a record into its scene, at any time."""
 
     def __init__(self, task: Task, record: RunRecord) -> None:
-        known = bool(np.isfinite(record.truth).all())
-        model = with_parameters(task.model, task.parameters, record.truth) if known else task.model
+        has_truth = bool(np.isfinite(record.truth).all())
+        model = (
+            with_parameters(task.model, task.parameters, record.truth) if has_truth else task.model
+        )
         self._task, self._record, self._data = task, record, mujoco.MjData(model)
         self._extent = scene_extent(task)
 
@@ -258,23 +259,19 @@ def write(
     fps, is_gif = _FPS[path.suffix], path.suffix == '.gif'
     count = count_frames(record, path.suffix)
     panel = BeliefPanel(task, record, PANEL, HEIGHT)
-    gif, mp4 = (
-        {'loop': 0, 'duration': 1e3 / fps},
-        {'fps': fps, 'macro_block_size': 8, 'quality': 7},
-    )
-    try:
-        with (
-            paths.replacing(path) as temporary,
-            _scenes(task, record, shapes) as draw,
-            # closed after errors, too, which the writer's own context manager does not do
-            closing(imageio.get_writer(temporary, **(gif if is_gif else mp4))) as writer,
-        ):
-            for i in range(count):
-                frame = np.hstack([draw(i / fps), panel.draw(i / fps)])
-                writer.append_data(_shrink(frame, _GIF_SHRINK) if is_gif else frame)
-                progress(i + 1)
-    except OSError as error:
-        raise ConfigError(f'{path}: cannot be written: {error}') from None
+    settings: dict[str, float] = {'fps': fps, 'macro_block_size': 8, 'quality': 7}
+    if is_gif:
+        settings = {'loop': 0, 'duration': 1e3 / fps}
+    with (
+        paths.replacing(path) as temporary,
+        _scenes(task, record, shapes) as draw,
+        # closed after errors, too, which the writer's own context manager does not do
+        closing(imageio.get_writer(temporary, **settings)) as writer,
+    ):
+        for i in range(count):
+            frame = np.hstack([draw(i / fps), panel.draw(i / fps)])
+            writer.append_data(_shrink(frame, _GIF_SHRINK) if is_gif else frame)
+            progress(i + 1)
 
 
 def _shrink(frame: Image, factor: int) -> Image:

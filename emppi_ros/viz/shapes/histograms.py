@@ -11,13 +11,14 @@ import mujoco
 import numpy as np
 
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import BAR, FRAME, MEAN, SHEET
 from emppi_ros.viz.shapes.joint_axes import uncertain_objects
 from emppi_ros.viz.shapes.scene_extent import UP, SceneExtent, belief_anchor
-from emppi_ros.viz.shapes.shapes import Array, Label, Lines, Shape, Triangles, rectangles, rgba
+from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Triangles, rectangles, rgba
 
 BINS = 12
 INTERVAL = 0.05, 0.95  # of the 90 % interval
@@ -95,8 +96,8 @@ def points(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief)
     low, high = task.prior.range
     span = np.where(high > low, high - low, 1.0)
     shares = ((belief.theta - low) / span)[:, :3]
-    away = np.cross(UP, extent.right)
-    axes = np.stack([extent.right, UP, away])[: shares.shape[1]]
+    depth = np.cross(UP, extent.right)
+    axes = np.stack([extent.right, UP, depth])[: shares.shape[1]]
     corner = belief_anchor(task, data) - extent.size * _BOX_ASIDE * extent.right
     return corner + extent.size * _BOX * shares @ axes
 
@@ -144,13 +145,13 @@ def _scale(belief: Belief, column: int, low: float, high: float) -> tuple[Array,
     """Return lines (n, 2, 2), in shares of the panel, and colours: base, mean, interval."""
     mean = weights.mean(belief.log_weights, belief.theta)[column]
     ends = [weights.quantile(belief.log_weights, belief.theta, p)[column] for p in INTERVAL]
-    middle, left, right = (np.array([mean, *ends]) - low) / (high - low)
+    middle, lowest, highest = (np.array([mean, *ends]) - low) / (high - low)
     frame = [[[0, 0], [1, 0]], [[0, 0], [0, 0.08]], [[1, 0], [1, 0.08]]]
     marks = [
         [[middle, -0.05], [middle, 0.5]],
-        [[left, -0.05], [right, -0.05]],
-        [[left, -0.08], [left, -0.02]],
-        [[right, -0.08], [right, -0.02]],
+        [[lowest, -0.05], [highest, -0.05]],
+        [[lowest, -0.08], [lowest, -0.02]],
+        [[highest, -0.08], [highest, -0.02]],
     ]
     colors = np.vstack([rgba(FRAME, 1.0, len(frame)), rgba(MEAN, 1.0, len(marks))])
     return np.array([*frame, *marks], dtype=float), colors

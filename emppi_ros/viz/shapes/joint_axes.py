@@ -4,6 +4,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.uncertain_joints import UncertainJoint
 from emppi_ros.priors.particles import Belief
@@ -14,7 +15,6 @@ from emppi_ros.viz.palette import JOINT_KINDS, SHEET
 from emppi_ros.viz.shapes.scene_extent import UP, SceneExtent
 from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Spheres, Triangles, rectangles, rgba
 
-Array = npt.NDArray[np.float64]
 MIN_SHARE = 0.02  # of the largest weight: particles with less are not drawn
 # lengths are shares of the scene's extent
 _LENGTH, _WIDTH, _PIVOT = 0.3, 0.004, 0.016  # of an axis; its width; diameter of a pivot

@@ -3,11 +3,12 @@
 import mujoco
 import numpy as np
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import AXIS_BRIGHTNESS, OBJECT, TARGET, Color
 from emppi_ros.viz.shapes.scene_extent import SceneExtent, box_corners, tracked_bodies
-from emppi_ros.viz.shapes.shapes import Array, Lines, Shape, Triangles, rgba, segments
+from emppi_ros.viz.shapes.shapes import Lines, Shape, Triangles, rgba, segments
 
 # lengths are shares of the scene's extent
 _LINE, _CROSS, _AXIS = 0.004, 0.03, 0.08  # line width; arm of a target's cross; axis of a frame

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.viz.palette import DIVERGED, HIGH_COST, LOW_COST, MEDIUM_COST, PLAN, PREDICTION
 from emppi_ros.viz.shapes.scene_extent import SceneExtent
-from emppi_ros.viz.shapes.shapes import Array, Lines, Shape, Spheres, rgba, segments
+from emppi_ros.viz.shapes.shapes import Lines, Shape, Spheres, rgba, segments
 
 _THIN, _THICK, _DOT = 0.003, 0.009, 0.012  # of the scene's extent
 _OPACITY, _FAR = 0.6, 10.0  # of candidates; a path is cut this many extents from its start

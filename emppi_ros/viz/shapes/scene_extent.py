@@ -7,10 +7,10 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 UP = np.array([0.0, 0.0, 1.0])
 _BELIEF = 0.7, 0.75  # of the extent: to the right of the anchor and above it, two histograms
 _DRAWS = 100  # of configurations

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.viz.palette import TEXT, Color
-
-Array = npt.NDArray[np.float64]
 
 
 class Lines(NamedTuple):

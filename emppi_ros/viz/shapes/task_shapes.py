@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 import mujoco
 
 from emppi_ros.app.closed_loop import ClosedLoop
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.ensemble import State
 from emppi_ros.planning.plan_preview import Candidates, PlanCost, PlanPreview, PlanRollouts
 from emppi_ros.priors.particles import Belief
@@ -14,10 +15,10 @@ from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.cost import Cost
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.shapes import changes, histograms, joint_axes, objects, rollouts
-from emppi_ros.viz.shapes.changes import ShownChange
+from emppi_ros.viz.shapes import change_labels, histograms, joint_axes, objects, rollouts
+from emppi_ros.viz.shapes.change_labels import ShownChange
 from emppi_ros.viz.shapes.scene_extent import scene_extent
-from emppi_ros.viz.shapes.shapes import Array, Shape
+from emppi_ros.viz.shapes.shapes import Shape
 
 
 class DisplayState(NamedTuple):
@@ -38,7 +39,8 @@ class DisplayState(NamedTuple):
         estimator, stamp = loop.estimator, loop.estimator.stamp
         state, tracks = estimator.state(stamp), estimator.tracks(stamp)
         detected = tuple(
-            ShownChange(one.stamp, one.parameter, one.before) for one in loop.filter.changes.events
+            ShownChange(change.stamp, change.parameter, change.before)
+            for change in loop.filter.changes.events
         )
         return cls(
             stamp, state, tracks, loop.filter.belief, plan, loop.planner.candidates,
@@ -69,7 +71,7 @@ class TaskShapes:
         return [
             *joint_axes.shapes(self._task, self.extent, data, display.belief),
             *histograms.shapes(self._task, self._sheets, data, display.belief),
-            changes.label(
+            change_labels.label(
                 self._task, self._sheets, data, display.belief, display.changes, display.stamp
             ),
         ]

@@ -6,8 +6,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import GREEN, GRID, INK, ORANGE, RED, SERIES
 from emppi_ros.viz.report import plots
@@ -15,7 +15,6 @@ from emppi_ros.viz.report.canvas import Image, make_canvas, pixels
 from emppi_ros.viz.shapes.histograms import scalar_columns
 from emppi_ros.viz.web.history import SPAN_S, STEP_S, History
 
-Array = npt.NDArray[np.float64]
 _AXIS = {'grid': {'stroke': GRID, 'width': 1}, 'stroke': INK}
 _DATED, _UNDATED = {'size': 26}, {'size': 6, 'values': []}
 _LINE_WIDTH, _HEIGHT = 2, 88  # px

@@ -15,7 +15,7 @@ from emppi_ros.core import paths
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.tasks.task import Task
 from emppi_ros.tasks.tuning import TunableParameter, Value, tunable_parameters
-from emppi_ros.viz.web.source import RobotSource, Snapshot
+from emppi_ros.viz.web.robot_source import RobotSource, Snapshot
 
 _LINES, _SHOWN_S = 5, 8.0  # of the log of changes; of a notification
 _OVERTAKEN = 'not done: meanwhile {}. Check the state and ask again'

@@ -4,13 +4,12 @@ from collections import deque
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.priors.particles import Belief
-from emppi_ros.viz.web.source import Snapshot
+from emppi_ros.viz.web.robot_source import Snapshot
 
-Array = npt.NDArray[np.float64]
 SPAN_S, STEP_S = 30.0, 0.2
 MAX_ROWS = round(SPAN_S / STEP_S) + 1
 _GAP_S = 2.0  # after a longer gap without a viewer, older rows are dropped

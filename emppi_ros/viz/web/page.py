@@ -16,9 +16,9 @@ from emppi_ros.viz.shapes.task_shapes import TaskShapes
 from emppi_ros.viz.web.charts import BeliefImage, Chart
 from emppi_ros.viz.web.controls import Buttons, Operators, Sliders
 from emppi_ros.viz.web.history import History
+from emppi_ros.viz.web.robot_source import RobotSource, Snapshot
 from emppi_ros.viz.web.scene import BrowserScene, InitialView
 from emppi_ros.viz.web.shape_nodes import ShapeNodes
-from emppi_ros.viz.web.source import RobotSource, Snapshot
 
 POSES_S, SHAPES_S, PLOTS_S = 0.04, 0.2, 1.0  # between two updates of each kind
 _IDLE_S = 0.1

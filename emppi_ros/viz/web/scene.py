@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import trimesh
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz import renderer
 from emppi_ros.viz.shapes import scene_extent
 
-Array = npt.NDArray[np.float64]
 GEOM = mujoco.mjtGeom
 _NEAREST = 0.1  # m, from the camera to the point that the mouse turns the scene about
 _ASIDE, _ABOVE, _BACK = 0.25, 0.15, 1.75  # of the scene's extent; of the camera's own distance

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import trimesh
 
-from emppi_ros.viz.shapes.shapes import Array, Label, Lines, Shape, Shapes, Spheres, Triangles
+from emppi_ros.core.arrays import Array
+from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Shapes, Spheres, Triangles
 
 _WHITE, _SRGB_KNEE = 1.0, 0.04045
 _FONT_SCALE = 1.1  # of viser's 12 px

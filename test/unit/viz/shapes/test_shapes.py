@@ -14,7 +14,8 @@ from emppi_ros.robots.plan import Plan
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz import palette
-from emppi_ros.viz.shapes import changes, histograms, joint_axes, objects, rollouts, scene_extent
+from emppi_ros.viz.shapes import histograms, joint_axes, objects, rollouts, scene_extent
+from emppi_ros.viz.shapes.change_labels import SHOWN_S, ShownChange
 from emppi_ros.viz.shapes.joint_axes import MIN_SHARE, uncertain_objects
 from emppi_ros.viz.shapes.shapes import Label, Lines, Spheres, Triangles
 from emppi_ros.viz.shapes.task_shapes import DisplayState, TaskShapes
@@ -157,8 +158,8 @@ def test_a_change_is_shown_in_words_for_some_seconds(push, rng):
     belief, start, drawing = believed(push, rng), push.start(), TaskShapes(push)
     mass = float(np.exp(belief.log_weights) @ belief.theta[:, 0])
     detected = (
-        changes.ShownChange(3.0, 'block_mass', 0.125),
-        changes.ShownChange(4.0, 'of another task', 1.0),
+        ShownChange(3.0, 'block_mass', 0.125),
+        ShownChange(4.0, 'of another task', 1.0),
     )
 
     def text(stamp, seen):
@@ -167,7 +168,7 @@ def test_a_change_is_shown_in_words_for_some_seconds(push, rng):
         return one.text
 
     expected = f'block_mass changed: 0.125 -> {mass:.3g} kg'
-    last = 3.0 + changes.SHOWN_S
+    last = 3.0 + SHOWN_S
     assert [text(at, detected) for at in (2.9, 3.0, last - 0.1, last)] == [
         '', expected, expected, '',
     ]  # fmt: skip

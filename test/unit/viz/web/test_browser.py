@@ -15,8 +15,8 @@ from emppi_ros.core.errors import ViewError
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.web import headless_client
 from emppi_ros.viz.web.page import Page
+from emppi_ros.viz.web.robot_source import SimulatedSource
 from emppi_ros.viz.web.server import Server
-from emppi_ros.viz.web.source import SimulatedSource
 
 BROWSERS = 'chromium', 'chromium-browser', 'google-chrome', 'chrome'
 FLAGS = '--no-sandbox', '--use-gl=angle', '--use-angle=swiftshader', '--enable-unsafe-swiftshader'

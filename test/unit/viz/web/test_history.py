@@ -7,7 +7,7 @@ from emppi_ros.model.ensemble import State
 from emppi_ros.priors.particles import Belief
 from emppi_ros.viz.shapes.task_shapes import DisplayState
 from emppi_ros.viz.web.history import MAX_ROWS, SPAN_S, STEP_S, History
-from emppi_ros.viz.web.source import Snapshot
+from emppi_ros.viz.web.robot_source import Snapshot
 
 
 def snapshot(clock, belief, run=0):

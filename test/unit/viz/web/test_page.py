@@ -7,8 +7,8 @@ import pytest
 
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.web.page import Page, status
+from emppi_ros.viz.web.robot_source import SimulatedSource
 from emppi_ros.viz.web.server import Server
-from emppi_ros.viz.web.source import SimulatedSource
 
 
 @pytest.fixture

@@ -8,11 +8,9 @@ import threading
 import time
 from typing import NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from emppi_ros.app.supervised_loop import SupervisedLoop
 from emppi_ros.belief import explanations
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import StaleInputError, ViewError
 from emppi_ros.planning.plan_preview import trace_point
 from emppi_ros.sim.true_parameters import GivenTruth
@@ -20,7 +18,6 @@ from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.tasks.tuning import Value
 from emppi_ros.viz.shapes.task_shapes import DisplayState
 
-Array = npt.NDArray[np.float64]
 CHUNK_S = 0.02  # simulated between two looks at the clock
 _SNAPSHOT_S = 0.04  # between two snapshots
 _SLIP_S = 0.25  # further behind the clock, the simulation no longer catches up

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import ArmError, ConfigError
-from emppi_ros.viz.web import source as web_source
-from emppi_ros.viz.web.source import SimulatedSource
+from emppi_ros.viz.web import robot_source
+from emppi_ros.viz.web.robot_source import SimulatedSource
 
 
 @pytest.fixture
@@ -32,12 +32,12 @@ def test_an_unwatched_simulation_runs_without_new_snapshots(source):
 
 
 def test_a_page_that_is_open_for_days_keeps_a_bounded_part_of_the_run(source, monkeypatch):
-    monkeypatch.setattr(web_source, '_MAX_ENTRIES', 10)
+    monkeypatch.setattr(robot_source, '_MAX_ENTRIES', 10)
     began = source._loop.robot.time
     wait(lambda: source._loop.robot.time > began + 1.0)
     # a chunk may be under way: as much again as was kept
     lists = {n: v for n, v in vars(source._loop.trace).items() if isinstance(v, list)}
-    chunk = round(web_source.CHUNK_S / source._loop.task.simulation.timestep_s)
+    chunk = round(robot_source.CHUNK_S / source._loop.task.simulation.timestep_s)
     assert lists and all(len(kept) <= 20 + chunk for kept in lists.values()), lists.keys()
 
 

@@ -17,10 +17,10 @@ def depth_camera(task: Task, model: mujoco.MjModel) -> Camera:
     width, height = settings.width, settings.height
     where = f'{task.where}: simulation: depth_camera'
     if settings.camera:
-        found: Camera = prefix_errors(
+        scene_camera: Camera = prefix_errors(
             f'{where}: camera', camera.from_model, model, settings.camera, width, height
         )
-        return found
+        return scene_camera
     if settings.position is not None and settings.quaternion is not None:
         turn = to_rotation(np.array(settings.quaternion)).as_matrix()
         return camera.at(width, height, settings.fovy_deg, np.array(settings.position), turn)
