@@ -43,12 +43,6 @@ class DummyBackend(Backend):
 BACKEND = DummyBackend
 
 
-def _register(monkeypatch):
-    """Make this module that of a backend `dummy`."""
-    monkeypatch.setitem(BACKENDS, 'dummy', False)
-    monkeypatch.setitem(sys.modules, f'{backends.__name__}.dummy', sys.modules[__name__])
-
-
 @pytest.mark.parametrize('name', sorted(BACKENDS))
 def test_every_entry_of_the_registry_is_a_backend(name):
     cls = backends.load(name)
@@ -56,7 +50,8 @@ def test_every_entry_of_the_registry_is_a_backend(name):
 
 
 def test_a_name_and_a_module_make_a_backend_for_robots_and_the_bridge(harness, monkeypatch):
-    _register(monkeypatch)
+    monkeypatch.setitem(BACKENDS, 'dummy', False)
+    monkeypatch.setitem(sys.modules, f'{backends.__name__}.dummy', sys.modules[__name__])
     path = paths.find_config('robots', 'panda')
     data = {**config.load(path), 'backend': 'dummy'}
     assert config.build(Robot, data, 'robot.yaml').backend == 'dummy'
@@ -122,7 +117,8 @@ def test_forward_refuses_hardware_and_says_why_and_what_else(harness):
 
 def test_the_parameter_of_one_unsafe_backend_allows_no_other(harness, monkeypatch):
     monkeypatch.setattr(DummyBackend, 'unsafe', 'it was never tried on an arm')
-    _register(monkeypatch)
+    monkeypatch.setitem(BACKENDS, 'dummy', False)
+    monkeypatch.setitem(sys.modules, f'{backends.__name__}.dummy', sys.modules[__name__])
     harness.publish_task('panda_push')
     node = harness.make(BridgeNode, backend='dummy', hardware=True, forward_on_hardware=True)
     harness.spin_until(lambda: 'never tried' in harness.says('bridge')[1])
