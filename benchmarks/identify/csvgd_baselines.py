@@ -4,15 +4,14 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError, import_optional
 from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
 from emppi_ros.identify.csvgd.shooting import MultipleShooting
 from emppi_ros.identify.csvgd.target_density import Likelihood, evaluate, log_likelihood
 
-Array = npt.NDArray[np.float64]
 Sampler = Callable[[ShootingProblem, int, int, Likelihood, int], tuple[Array, int]]
 _DIVERGED_COST = 1e12  # CMA-ES cannot rank infinite costs
 _FADES = 0.9, 0.99  # of the first and second moment in Adam

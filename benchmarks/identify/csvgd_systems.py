@@ -2,14 +2,13 @@
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.csvgd.problem import ShootingProblem
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
 
-Array = npt.NDArray[np.float64]
 LENGTHS_TRUTH = np.array([[1.5, 2.0], [3.0, 1.0]])  # m, of the two systems
 
 

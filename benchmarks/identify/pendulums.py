@@ -12,12 +12,11 @@ from collections.abc import Callable
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
 
-Array = npt.NDArray[np.float64]
 PendulumController = Callable[[mujoco.MjData], Array]
 _INERTIA = UnknownParameter('inertia', 'kg m^2', 0.006, 1e-5, 0.1)
 _VISCOUS = UnknownParameter('viscous', 'N m s/rad', 1e-3, 0.0, 0.1)

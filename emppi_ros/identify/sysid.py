@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
@@ -30,7 +30,6 @@ from emppi_ros.identify.csvgd.window_search import MAX_ITERATIONS, WindowEstimat
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.recordings.recordings import Recording
 
-Array = npt.NDArray[np.float64]
 _STEP = 1e-6
 
 

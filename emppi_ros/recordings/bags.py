@@ -14,14 +14,12 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError, import_optional
 from emppi_ros.recordings.bag_reader import SUFFIX, Bag, BagMessage
 from emppi_ros.recordings.message_tables import NANO, stamp_ns
 from emppi_ros.recordings.signals import SI, UNITS, Signal, covariance_triangles
 
-Array = npt.NDArray[np.float64]
 _SQLITE_SUFFIX = '.db3'
 _TOPIC = re.compile(
     r'(?:.+/)?(?P<kind>joint_states|emppi/applied|tracking/(?P<body>[^/]+)'

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import PoseError, ReplayError
 from emppi_ros.core.pose import Pose
 from emppi_ros.recordings.bag_reader import Bag
@@ -16,7 +16,6 @@ from emppi_ros.tracking import depth_messages
 from emppi_ros.tracking.depth_messages import IMAGE, INFO, StaticTransform
 from emppi_ros.tracking.depth_video import DepthVideo
 
-Array = npt.NDArray[np.float64]
 _TASK, _JOINTS, _TRANSFORMS, _WORLD = 'emppi/task', 'joint_states', 'tf_static', 'world'
 
 

@@ -3,13 +3,12 @@
 import math
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.recordings.signals import Signal
 
-Array = npt.NDArray[np.float64]
 SMOOTHING_CUTOFF_HZ = 10.0
 _FILTER_ORDER = 2
 _SETTLING_PERIODS = 2.0  # of the cutoff, at either end

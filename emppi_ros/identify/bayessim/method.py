@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key, positive
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify.bayessim import posterior as posteriors
@@ -30,7 +30,6 @@ from emppi_ros.model import scene
 from emppi_ros.parallel import workers
 from emppi_ros.recordings.recordings import Recording, recording_digests
 
-Array = npt.NDArray[np.float64]
 _FEWEST = 500  # pairs
 _UNLIKE = 0.01  # share of test summaries that are as far from the others
 

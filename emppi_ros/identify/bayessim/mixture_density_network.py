@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import logsumexp, softmax
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.bayessim.gaussian_mixture import GaussianMixture
 
-Array = npt.NDArray[np.float64]
 _LOG_SCALES = -6.0, 10.0  # bounds of the log of a root's diagonal
 _OUTPUT_SHARE = 0.1  # of the usual size of initial weights: mixtures start out alike
 _SPREAD = 0.5  # of initial means

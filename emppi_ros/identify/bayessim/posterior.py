@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identify.bayessim import box, mixture_density_network, random_features
 from emppi_ros.identify.bayessim.box import BoxedMixture
 from emppi_ros.identify.bayessim.mixture_density_network import Network, TrainingConfig
 
-Array = npt.NDArray[np.float64]
 NETWORK = 'network'
 DENSITIES = (NETWORK, *random_features.KERNELS)  # on hidden layers, or on features of a kernel
 FREQUENCIES = 250
@@ -42,7 +41,7 @@ class Input(NamedTuple):
 
     mean: Array  # (F,)
     scale: Array  # (F,)
-    used: npt.NDArray[np.bool_]  # (F,) features that vary
+    used: Bools  # (F,) features that vary
     frequencies: Array | None  # (used, W) of random features
 
     def standardized(self, summaries: Array) -> Array:
@@ -139,7 +138,7 @@ def _fit_input(density: str, summaries: Array, rng: np.random.Generator) -> Inpu
     return plain._replace(frequencies=drawn / width)
 
 
-def _inside(draws: Array, truth: Array) -> npt.NDArray[np.bool_]:
+def _inside(draws: Array, truth: Array) -> Bools:
     """Return whether each parameter (P,) is in the central 90 % of draws (n, P)."""
     low, high = np.quantile(draws, [0.5 - 0.5 * _LEVEL, 0.5 + 0.5 * _LEVEL], axis=0)
     return (truth >= low) & (truth <= high)

@@ -8,9 +8,9 @@ distribution for the RBF kernel, Student's t with 2 nu degrees of freedom for th
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from emppi_ros.core.arrays import Array
+
 NU = 2.5  # smoothness of the Matern kernel
 
 

@@ -13,8 +13,8 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.bayessim.starts import StartDistribution
 from emppi_ros.identify.bayessim.summaries import SUMMARIES, check_length
@@ -22,7 +22,6 @@ from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.parallel.workers import Share
 
-Array = npt.NDArray[np.float64]
 BLOCK = 200  # pairs that are simulated at a time
 _FEWEST = 0.5  # of the pairs must be simulated without divergence
 
@@ -154,7 +153,7 @@ def _simulator(
     return lambda numbers: [here.simulate(numbers)]
 
 
-def _valid(pairs: Pairs) -> npt.NDArray[np.bool_]:
+def _valid(pairs: Pairs) -> Bools:
     return np.all(np.isfinite(pairs.summaries), axis=1)
 
 

@@ -8,12 +8,11 @@ through the first positions, with the covariance of that fit.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.csvgd.problem import ShootingProblem
 
-Array = npt.NDArray[np.float64]
 _FIT_S = 0.1  # of a recording: motions are smooth over this time
 _FEWEST = 8  # samples
 _DEGREE = 3

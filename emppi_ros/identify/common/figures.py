@@ -8,12 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
 from emppi_ros.model import scene
 
-Array = npt.NDArray[np.float64]
 _MEASURED, _POSTERIOR = 'tab:red', 'tab:blue'
 _BINS = 12
 _BANDS = {0.05: 0.25, 0.25: 0.5}  # quantile at either end -> opacity

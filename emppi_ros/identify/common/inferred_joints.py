@@ -13,15 +13,14 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import to_quaternion, to_rotation
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.tracking import jointed_parts
 
-Array = npt.NDArray[np.float64]
 _JOINT_PLACES = ('jnt_pos', 'jnt_axis', 'jnt_articulation', 'jnt_type')  # fields
 _LEAST = 1e-9  # of the largest variance of a joint, in m^2 and rad^2: rounding
 

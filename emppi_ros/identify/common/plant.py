@@ -9,9 +9,9 @@ from typing import Self
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import config, paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key
 from emppi_ros.core.errors import ConfigError, EmppiError, IdentificationError, prefix_errors
 from emppi_ros.core.paths import SceneFile
@@ -20,7 +20,6 @@ from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 WriteParameters = Callable[[mujoco.MjModel, Array], None]
 FrictionLaw = Callable[[Array, Array], tuple[Array, Array]]
 Delay = Callable[[Array], float]

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, IdentificationError
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
 from emppi_ros.priors.prior_file import max_particles
 
-Array = npt.NDArray[np.float64]
 MIN_PARTICLES = 5  # that determine a spread
 PRIOR_SAMPLES = 500  # in a prior of a linearised posterior
 _UNEXCITED = 0.7  # of the standard deviation before: the data hardly reduced it

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import qmc
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.csvgd import target_density
 from emppi_ros.identify.csvgd.mcmc_refinement import McmcRefinement
 from emppi_ros.identify.csvgd.particle_start import ParticleStart
@@ -23,8 +23,6 @@ from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
 from emppi_ros.identify.csvgd.shooting import MultipleShooting
 from emppi_ros.identify.csvgd.svgd import SteinNewton
 from emppi_ros.parallel.workers import Share
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

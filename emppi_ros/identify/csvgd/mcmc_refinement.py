@@ -22,14 +22,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import logsumexp
 
+from emppi_ros.core.arrays import Array, Bools, Ints
 from emppi_ros.identify.csvgd.problem import LIMIT
 from emppi_ros.identify.csvgd.shooting import MultipleShooting, start_slice
 from emppi_ros.identify.csvgd.target_density import Evaluation, select_particles
 
-Array = npt.NDArray[np.float64]
 MAX_LOGIT = 11.0  # of unbounded parameters: leaves 2e-5 of the range to the limit
 MAX_ASCENT_STEP = 1.0  # in any unbounded coordinate
 MORE_DAMPING, LESS_DAMPING = 4.0, 0.25  # factors after a rejected or accepted ascent
@@ -39,7 +38,7 @@ JUMPS, JUMP_DAMPING = 3, 1e3
 DRAW_DAMPING = 1.0, 10.0, 1e2, 1e3, 1e4, 1e5  # cycled; the first suffices for a Gaussian
 
 
-def free_coordinates(shooter: MultipleShooting) -> npt.NDArray[np.bool_]:
+def free_coordinates(shooter: MultipleShooting) -> Bools:
     """Return the mask (D,) of coordinates that stay free under the continuity constraints."""
     found = np.ones(shooter.size, dtype=bool)
     for window in shooter.joined:
@@ -91,7 +90,7 @@ def proposal_log_density(here: DensityPoint, u: Array, damping: Array) -> Array:
     return np.linalg.slogdet(whole)[1] - volume - 0.5 * np.sum(normal**2, axis=-1)
 
 
-def select_points(points: DensityPoint, index: npt.NDArray[np.int_]) -> DensityPoint:
+def select_points(points: DensityPoint, index: Ints) -> DensityPoint:
     """Return the points with these indices; indices may repeat."""
     return DensityPoint(*(part[index] for part in points))
 

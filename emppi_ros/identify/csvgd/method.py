@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key
 from emppi_ros.identify.common import checkpoint, posterior_samples
 from emppi_ros.identify.common import options as fields
@@ -31,7 +31,6 @@ from emppi_ros.recordings.recordings import (
     recording_names,
 )
 
-Array = npt.NDArray[np.float64]
 HELD_OUT = 0.2
 # of the continuity of windows, first and last; recordings are more exact than benchmark data
 STIFFNESS = 1e3, 1e10

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools, Ints
 from emppi_ros.identify.csvgd import window_search
 from emppi_ros.identify.csvgd.particle_start import ParticleStart
 from emppi_ros.identify.csvgd.recordings import TrainingData
@@ -24,7 +24,6 @@ from emppi_ros.identify.csvgd.target_density import evaluate
 from emppi_ros.identify.csvgd.window_search import WindowEstimate
 from emppi_ros.identify.shooting.uncertainty import score_covariance
 
-Array = npt.NDArray[np.float64]
 _MOST_FITS = 20  # with noise that is the size of the errors that the fit before left
 _SETTLED = 0.01  # relative change of the noise
 _FLOOR = 1e-9  # of the spread of a component: the least noise
@@ -86,7 +85,7 @@ def separate(data: TrainingData, estimate: WindowEstimate, threads: int = 0) -> 
     )
 
 
-def _errors(shooter: MultipleShooting, z: Array, measured: npt.NDArray[np.bool_]) -> _Errors:
+def _errors(shooter: MultipleShooting, z: Array, measured: Bools) -> _Errors:
     """Return the errors of the measured components (nq + nv,) at a point (D,)."""
     windows = shooter.simulate(z[None])
     seen = np.isfinite(np.broadcast_to(shooter.noise, windows.states.shape[1:]))[..., measured]
@@ -102,7 +101,7 @@ def _errors(shooter: MultipleShooting, z: Array, measured: npt.NDArray[np.bool_]
     )
 
 
-def _noise_factor(errors: _Errors, unknown: int, recordings: npt.NDArray[np.int_]) -> float:
+def _noise_factor(errors: _Errors, unknown: int, recordings: Ints) -> float:
     """Return the factor on the noise, at least 1; starts of windows are eliminated."""
     by_parameter, by_start = np.split(errors.slopes, [unknown], axis=-1)
     basis, _ = np.linalg.qr(by_start)

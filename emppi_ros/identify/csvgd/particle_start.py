@@ -3,11 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.csvgd.problem import LIMIT
-
-Array = npt.NDArray[np.float64]
 
 
 class ParticleStart(NamedTuple):

@@ -7,8 +7,8 @@ They begin anew every half a second, as those of the method `shooting`.
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.figures import HeldOutForecast
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
@@ -16,7 +16,6 @@ from emppi_ros.identify.csvgd.recordings import TrainingData
 from emppi_ros.identify.shooting import torque_noise
 from emppi_ros.identify.shooting.forecast import forecast
 
-Array = npt.NDArray[np.float64]
 _SAMPLES = 60
 
 

@@ -5,13 +5,12 @@ import math
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import delay_rows
 from emppi_ros.model.parameters import Parameter
 
-Array = npt.NDArray[np.float64]
 LIMIT = math.sqrt(3.0)  # limits in coordinates: those of a uniform distribution of variance one
 DECADE = 10.0  # ratio of limits from which on a parameter is on a log scale
 
@@ -37,7 +36,7 @@ class ShootingProblem:
     references: Array
     noise: Array
     first_steps: tuple[int, ...] = ()
-    seen: npt.NDArray[np.bool_] | None = None
+    seen: Bools | None = None
     continuous: bool = True
 
     def __post_init__(self) -> None:
@@ -94,7 +93,7 @@ class ShootingProblem:
         return np.where(spread > 0.0, spread, 1.0)
 
     @property
-    def logarithmic(self) -> npt.NDArray[np.bool_]:
+    def logarithmic(self) -> Bools:
         """Mask (P,) of parameters on a log scale: limits more than a decade apart."""
         lower, upper = self.limits
         return (lower > 0.0) & (upper > DECADE * lower)

@@ -6,8 +6,8 @@ import math
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError, unknown
 from emppi_ros.identify.common import matching
 from emppi_ros.identify.common.motion import (
@@ -31,8 +31,6 @@ from emppi_ros.recordings.noise import (
 from emppi_ros.recordings.recordings import Recording, recording_names
 from emppi_ros.recordings.signals import Signal
 
-Array = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class WindowConfig:
@@ -50,7 +48,7 @@ class TrainingData:
     windows: int
     later: tuple[tuple[Array, Array], ...]  # (T, S) after each step, (T, nu)
     names: tuple[str, ...]  # of recordings
-    later_seen: tuple[npt.NDArray[np.bool_], ...]  # (T, S) false where only interpolated
+    later_seen: tuple[Bools, ...]  # (T, S) false where only interpolated
     begin: ParticleStart | None = None  # None: all over the limits
     notes: tuple[str, ...] = ()  # for the user
 
@@ -100,9 +98,7 @@ def prepare(
     return TrainingData(problem, sum(counts), later, names, later_seen)
 
 
-def _states(
-    model: mujoco.MjModel, recording: Recording
-) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Array, Array, Bools]:
     """
     Return states (N, nq + nv) and controls (N, nu) at the model's time steps.
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import chi2
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import HeldOutForecast, forecast_error
@@ -22,7 +22,6 @@ from emppi_ros.identify.shooting.forecast import inside
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
 
-Array = npt.NDArray[np.float64]
 _OUTLIER_PROBABILITY = 1e-6  # less probable particles have not converged
 _MAX_RESIDUAL_SHARE = 0.05  # of a joint's range of motion, as in the method `states`
 _MIN_CONVERGED_SHARE = 0.1  # fewer particles do not represent a posterior

@@ -13,13 +13,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
 from emppi_ros.model.ensemble import Ensemble, State
 
-Array = npt.NDArray[np.float64]
 DIFFERENCE_STEP = 1e-6  # in standard deviations; rounding errors grow as 1e-16 / step
 
 
@@ -28,7 +27,7 @@ class WindowTrajectories(NamedTuple):
 
     states: Array
     slopes: Array  # V: the parameters P, then the components S of each window's own start
-    diverged: npt.NDArray[np.bool_]  # (N,)
+    diverged: Bools  # (N,)
 
 
 class MultipleShooting:

@@ -10,12 +10,11 @@ particle much worse is rejected and repeated with more damping.
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.csvgd.target_density import Evaluation, select_particles
 
-Array = npt.NDArray[np.float64]
 _MIN_BANDWIDTH = 1e-12  # coinciding particles do not repel one another
 MAX_STEP = 0.5  # in any coordinate: half a standard deviation of the prior
 MAX_LOSS = 5.0  # nats; a step may lower the density, as neighbours repel a particle

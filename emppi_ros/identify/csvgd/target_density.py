@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import logsumexp, softmax
 
+from emppi_ros.core.arrays import Array, Bools, Ints
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
 from emppi_ros.identify.csvgd.shooting import (
@@ -17,7 +17,6 @@ from emppi_ros.identify.csvgd.shooting import (
 )
 from emppi_ros.parallel.workers import Share
 
-Array = npt.NDArray[np.float64]
 Likelihood = Literal['sum', 'product']
 
 
@@ -34,7 +33,7 @@ class Evaluation(NamedTuple):
 class StartDeviations(NamedTuple):
     """Deviation of the estimated initial states of G recordings from the measured ones."""
 
-    indices: npt.NDArray[np.int_]  # (G, S)
+    indices: Ints  # (G, S)
     deviation: Array  # (N, G, S)
     precision: Array  # (S,)
 
@@ -89,7 +88,7 @@ def evaluate(shooter: MultipleShooting, z: Array, likelihood: Likelihood = 'sum'
 
 
 def select_particles(
-    which: npt.NDArray[np.bool_], new: tuple[Array, Evaluation], old: tuple[Array, Evaluation]
+    which: Bools, new: tuple[Array, Evaluation], old: tuple[Array, Evaluation]
 ) -> tuple[Array, Evaluation]:
     """Return the new values of the selected particles (mask (N,)), the old of the others."""
     parts = (

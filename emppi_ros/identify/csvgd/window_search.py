@@ -18,9 +18,9 @@ from typing import NamedTuple
 import mujoco
 from mujoco import minimize
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.inferred_joints import displaced_models
 from emppi_ros.identify.csvgd import csvgd, shooting, target_density
@@ -28,7 +28,6 @@ from emppi_ros.identify.csvgd.problem import LIMIT
 from emppi_ros.identify.csvgd.recordings import TrainingData
 from emppi_ros.identify.csvgd.shooting import MultipleShooting
 
-Array = npt.NDArray[np.float64]
 DIVISIONS = 8, 4, 2, 1  # of a window, in searches in which they are independent
 CONTINUITY_WEIGHTS = 1e4, 1e10  # of the searches after these
 RESTARTS = 7  # of the first search

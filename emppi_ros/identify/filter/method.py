@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, IdentificationError
 from emppi_ros.identify.common import checkpoint, posterior_samples
 from emppi_ros.identify.common import options as fields
@@ -24,7 +24,6 @@ from emppi_ros.parallel import workers
 from emppi_ros.recordings.recordings import Recording, recording_digests
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _MAX_INNOVATION = 2.0  # mean square, as in the diagnostics of the belief
 _PRIOR_DRAWS = 10_000
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body.body_posterior import BodyConstraints, InertialPrior
 from emppi_ros.identify.rigid_body.mjcf_export import BodyInertial
@@ -26,7 +26,6 @@ from emppi_ros.identify.rigid_body.regressor import model_parameters
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 
-Array = npt.NDArray[np.float64]
 FIELDS = (
     'body_mass',
     'body_ipos',

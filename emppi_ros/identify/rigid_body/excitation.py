@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body import arm, excitation_trajectory
 from emppi_ros.identify.rigid_body.body_posterior import InertialPrior
@@ -20,7 +20,6 @@ from emppi_ros.identify.rigid_body.physical_consistency import ARMATURE
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 BodyPair = tuple[str, str]  # names of bodies
 _TORQUE_SD = 0.5  # N m, noise of all joints assumed for the optimization
 _CHECK_STEP_S, _SAMPLES = 0.01, 100  # of a trajectory; samples per period

@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body.regressor import regressor
 
-Array = npt.NDArray[np.float64]
 HARMONICS = 5
 _GRID = 100  # samples per period for finding peaks
 # bound of largest sample to peak of a Fourier series (Ehlich and Zeller 1964)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.rigid_body import (
@@ -27,7 +27,6 @@ from emppi_ros.model import scene
 from emppi_ros.recordings.noise import correlation_time
 from emppi_ros.recordings.recordings import named_errors
 
-Array = npt.NDArray[np.float64]
 _MAX_UNEXPLAINED = 0.2  # of a torque's standard deviation: more is a mistake rather than friction
 _NOTHING = 0.7  # likewise: half of the variance, of every joint
 _MISFIT = 1.5  # ratio of residuals to noise that is reported

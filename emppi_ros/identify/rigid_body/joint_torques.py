@@ -13,14 +13,12 @@ from typing import Literal
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identify.rigid_body.motion_samples import DifferentiatedMotion
 from emppi_ros.identify.rigid_body.torque_fit import TorqueFit, linear_columns
 from emppi_ros.recordings.noise import correlation_time
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 Friction = Literal['stribeck', 'coulomb', 'viscous', 'none']
 DRY, STRIBECK, OFFSETS = 0, 1, 2  # columns of shapes and coefficients; one offset per recording
 _SPEEDS = (0.02, 0.04, 0.08, 0.15, 0.3)  # Stribeck velocities, relative to the largest speed

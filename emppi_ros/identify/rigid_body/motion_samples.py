@@ -10,15 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.ndimage import uniform_filter1d
 from scipy.signal import savgol_coeffs, savgol_filter
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.recordings.noise import MIN_NOISE_SAMPLES, difference_noise
 from emppi_ros.recordings.signals import MIN_SAMPLES
 
-Array = npt.NDArray[np.float64]
 POSITION_SHARE = 0.1  # noise of positions relative to that of their derivatives
 _POLYNOMIAL_DEGREE = 4  # accelerations are parabolas
 _MIN_HALF_WINDOW = 3  # samples on either side

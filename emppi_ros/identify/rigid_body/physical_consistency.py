@@ -14,12 +14,11 @@ convex.
 """
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import least_squares
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 
-Array = npt.NDArray[np.float64]
 BODY_PARAMETERS = 12  # parameters of a body
 FRICTION, ARMATURE = 10, 11  # indices of those of its joint
 _ROWS, _COLUMNS = np.triu_indices(3)  # of the six independent entries of the inertia

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import SceneFile
 from emppi_ros.identify.common import matching
@@ -27,7 +27,6 @@ from emppi_ros.recordings.recordings import (
 )
 from emppi_ros.recordings.signals import Signal, box_average, common_clock
 
-Array = npt.NDArray[np.float64]
 _MISSING = 1.5  # usual periods: a longer one lacks a sample
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body.physical_consistency import (
     ARMATURE,
@@ -22,7 +22,6 @@ from emppi_ros.identify.rigid_body.physical_consistency import (
     pseudo_inertia,
 )
 
-Array = npt.NDArray[np.float64]
 _CROSS = np.array([[[0, 0, 0], [0, 0, -1], [0, 1, 0]],
                    [[0, 0, 1], [0, 0, 0], [-1, 0, 0]],
                    [[0, -1, 0], [1, 0, 0], [0, 0, 0]]], dtype=np.float64)  # fmt: skip

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import HeldOutForecast
@@ -33,7 +33,6 @@ from emppi_ros.identify.rigid_body.regressor import regressor
 from emppi_ros.model import scene
 from emppi_ros.recordings.signals import joint_units
 
-Array = npt.NDArray[np.float64]
 _RANK = 1e-8  # relative to the largest: smaller ones are unexcited
 _ADVICE = (
     'record a motion that moves every joint at once, over much of its range, with accelerations '

@@ -16,14 +16,13 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body import arm, body_posterior
 from emppi_ros.identify.rigid_body.motion_samples import MotionNoise, MotionSamples, estimate_noise
 from emppi_ros.identify.rigid_body.regressor import regressor
 
-Array = npt.NDArray[np.float64]
 _PRIOR_SCALE = 10.0  # prior sd of non-inertial torques, in units of the rms torque
 _UNUSED = 1e-6  # likewise, where the shape is zero: the coefficient is, too
 _MAX_ITERATIONS = 12
@@ -171,9 +170,7 @@ def _matvec(matrices: Array, vectors: Array) -> Array:
     return (matrices @ vectors[:, :, None])[:, :, 0]
 
 
-def linear_columns(
-    model: mujoco.MjModel, states: Array, shapes: Array, free: npt.NDArray[np.bool_]
-) -> Array:
+def linear_columns(model: mujoco.MjModel, states: Array, shapes: Array, free: Bools) -> Array:
     """
     Return the regressor (n nv, p) of the free parameters of bodies and of non-inertial torques.
 
@@ -185,7 +182,7 @@ def linear_columns(
 
 
 def estimate_lag(
-    model: mujoco.MjModel, states: Array, shapes: Array, free: npt.NDArray[np.bool_],
+    model: mujoco.MjModel, states: Array, shapes: Array, free: Bools,
     fit: TorqueFit, step: float,
 ) -> tuple[float, float]:  # fmt: skip
     """

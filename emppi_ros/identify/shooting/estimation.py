@@ -17,17 +17,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 from scipy.optimize import lsq_linear
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.shooting.simulation import Trajectories, WindowSimulation
 from emppi_ros.identify.shooting.windows import Windows
 
-Array = npt.NDArray[np.float64]
 FREEDOM = 4.0  # degrees of freedom of Student's t: outliers count less, at 7 % more variance
 _TOLERANCE = 1e-7  # relative decrease of the cost that ends the search
 _DAMPING, _MOST_DAMPING = 1e-3, 1e12
@@ -147,7 +146,7 @@ class _DampedSearch(NamedTuple):
     simulation: WindowSimulation
 
     @property
-    def seen(self) -> npt.NDArray[np.bool_]:
+    def seen(self) -> Bools:
         """Where positions were measured (W, h, nv), without the starts."""
         return self.windows.seen[:, 1:]
 
@@ -179,9 +178,7 @@ def student_weights(errors: Array, scale: Array) -> Array:
     return (FREEDOM + 1.0) / (FREEDOM + (errors / scale) ** 2)
 
 
-def _scale(
-    errors: Array, seen: npt.NDArray[np.bool_], before: Array, spare: float, floor: Array
-) -> Array:
+def _scale(errors: Array, seen: Bools, before: Array, spare: float, floor: Array) -> Array:
     """Return the scale (nv,) after a step of expectation-maximization."""
     squares = np.where(seen, student_weights(errors, before) * errors**2, 0.0)
     if np.isinf(before).any():  # first guess: equal weights
@@ -190,7 +187,7 @@ def _scale(
     return np.maximum(np.sqrt(squares.sum(axis=(0, 1)) / (spare * counts)), floor)
 
 
-def _cost(errors: Array, seen: npt.NDArray[np.bool_], scale: Array) -> float:
+def _cost(errors: Array, seen: Bools, scale: Array) -> float:
     """Return the mean negative log density of the errors, up to a constant."""
     each = 0.5 * (FREEDOM + 1.0) * np.log1p((errors / scale) ** 2 / FREEDOM) + np.log(scale)
     return float(each[seen].mean())

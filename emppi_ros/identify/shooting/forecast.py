@@ -6,8 +6,8 @@ over a window as long as those that the parameters were learned from.
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.figures import HeldOutForecast
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
@@ -17,7 +17,6 @@ from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
 from emppi_ros.identify.shooting.start_fits import fit_starts
 from emppi_ros.identify.shooting.torque_noise import SHARE_AT_END, draw_torques
 
-Array = npt.NDArray[np.float64]
 HORIZON_S = 0.5
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key, positive
 from emppi_ros.identify.common import figures, matching, posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
@@ -18,7 +18,6 @@ from emppi_ros.identify.shooting.estimation import ShootingConfig, ShootingEstim
 from emppi_ros.model import scene
 from emppi_ros.recordings.recordings import Recording
 
-Array = npt.NDArray[np.float64]
 _WORSE = 2.0  # times the errors in the shortest windows: errors of the model exceed the noise
 _FORECAST_SAMPLES = 60
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import Motion, delay_rows
 from emppi_ros.identify.common.plant import Plant
@@ -13,7 +13,6 @@ from emppi_ros.identify.shooting.windows import Windows
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
 
-Array = npt.NDArray[np.float64]
 _STEP = 1e-6  # of the scale of a parameter; of rad, rad/s, m or m/s
 
 

@@ -1,8 +1,8 @@
 """States at the starts of windows that explain their measurements best, by Gauss-Newton."""
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Ints
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.shooting import windows as cuts
@@ -11,7 +11,6 @@ from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
 from emppi_ros.identify.shooting.windows import Windows
 from emppi_ros.model.ensemble import Ensemble
 
-Array = npt.NDArray[np.float64]
 _STEP = 1e-6
 _ITERATIONS = 3  # with each part of a window
 _RIDGE = 1e-9  # of the information: components that a window does not show stay
@@ -22,7 +21,7 @@ def fit_starts(
     thetas: Array,
     scale: Array,
     motion: Motion,
-    begins: npt.NDArray[np.int_],
+    begins: Ints,
     length: int,
     threads: int = 0,
 ) -> tuple[Array, Array] | None:

@@ -14,15 +14,14 @@ the next window. This is exact where the inertia is constant.
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.shooting import start_fits
 from emppi_ros.identify.shooting import windows as cuts
 from emppi_ros.identify.shooting.simulation import end_states, make_ensemble
 
-Array = npt.NDArray[np.float64]
 _STEP = 1e-6
 SHARE_AT_END = 13.0 / 35.0
 _SHARE_OF_GAP = 2.0 * SHARE_AT_END

@@ -15,9 +15,9 @@ from dataclasses import replace
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
+from emppi_ros.core.arrays import Array, Ints
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.inferred_joints import displaced_models
 from emppi_ros.identify.common.motion import Motion
@@ -25,7 +25,6 @@ from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.shooting.estimation import FREEDOM, ShootingEstimate
 from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
 
-Array = npt.NDArray[np.float64]
 _EXPECTED = (FREEDOM + 1.0) / (FREEDOM + 3.0)
 _RATE = 2.0 / 9.0  # of the number of lags (Newey and West 1994)
 
@@ -74,7 +73,7 @@ def joint_covariance(
     return total
 
 
-def score_covariance(scores: Array, recordings: npt.NDArray[np.int_]) -> Array:
+def score_covariance(scores: Array, recordings: Ints) -> Array:
     """Return the covariance (P, P) of the sum of scores (W, P)."""
     lags = int(4.0 * (len(scores) / 100.0) ** _RATE)
     total = scores.T @ scores

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools, Ints
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import Motion
 
-Array = npt.NDArray[np.float64]
 MIN_SAMPLES = 12  # in the shortest windows, of the joint with the fewest
 _DEGREE = 3  # of the polynomial through a window that gives the guess of its start
 _REWEIGHTED = 10  # times
@@ -26,9 +25,9 @@ class Windows:
     """
 
     measured: Array  # (W, 1 + h, nv) positions
-    seen: npt.NDArray[np.bool_]  # (W, 1 + h, nv) where they were measured
-    steps: npt.NDArray[np.int_]  # (W, h) step of the motion at which each simulation step begins
-    recordings: npt.NDArray[np.int_]  # (W,) index of the recording
+    seen: Bools  # (W, 1 + h, nv) where they were measured
+    steps: Ints  # (W, h) step of the motion at which each simulation step begins
+    recordings: Ints  # (W,) index of the recording
 
     @property
     def count(self) -> int:
@@ -61,16 +60,12 @@ def cut(motion: Motion, length: int) -> Windows:
     return _at(motion, np.array(first), length, np.array(owner))
 
 
-def at_starts(
-    motion: Motion, starts: Sequence[int] | npt.NDArray[np.int_], length: int
-) -> Windows:
+def at_starts(motion: Motion, starts: Sequence[int] | Ints, length: int) -> Windows:
     """Return the windows of one recording that start at the given steps."""
     return _at(motion, np.array(starts), length, np.zeros(len(starts), int))
 
 
-def _at(
-    motion: Motion, first: npt.NDArray[np.int_], length: int, owner: npt.NDArray[np.int_]
-) -> Windows:
+def _at(motion: Motion, first: Ints, length: int, owner: Ints) -> Windows:
     rows = first[:, None] + np.arange(length + 1)
     return Windows(motion.qpos[rows], motion.observed[rows], rows[:, :-1], owner)
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
@@ -19,7 +19,6 @@ from emppi_ros.model import scene
 from emppi_ros.recordings.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
 from emppi_ros.recordings.recordings import Recording
 
-Array = npt.NDArray[np.float64]
 _MAX_UNEXPLAINED = 0.2  # share of the forces that accelerate a joint
 _MAX_DEVIATION = 0.05  # share of the range of a motion
 _SIGNIFICANT = 4.0  # standard errors

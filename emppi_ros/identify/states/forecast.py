@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.figures import HeldOutForecast, coordinates
 from emppi_ros.identify.common.motion import Motion, delay_rows, difference, displace
 from emppi_ros.identify.common.plant import Plant
@@ -15,7 +15,6 @@ from emppi_ros.identify.states.estimation import StatesEstimate
 from emppi_ros.identify.states.normal_equations import StateFactorization, assemble
 from emppi_ros.identify.states.residuals import forces_known, linearize
 
-Array = npt.NDArray[np.float64]
 _HORIZON_S = 0.5  # errors of any model grow with time, and beyond this with the motion's own
 _CONTRADICTED = 3.0  # standard deviations, RMS over the horizon
 _ENDS = 2  # configurations from which a forecast starts: they also determine the velocity

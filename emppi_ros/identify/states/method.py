@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import positive
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import figures, posterior_samples
@@ -22,7 +22,6 @@ from emppi_ros.identify.states.solver import Iterate, ProgressCallback, SolverCo
 from emppi_ros.model import scene
 from emppi_ros.recordings.recordings import Recording, named_errors, recording_names
 
-Array = npt.NDArray[np.float64]
 _FORECAST_SAMPLES = 100
 _WIDER = 2.0  # factor between the spreads that are tried
 

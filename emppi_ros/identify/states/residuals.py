@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identify.common.motion import (
     Motion,
     delay_rows,
@@ -21,7 +21,6 @@ from emppi_ros.identify.common.motion import (
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.model import scene
 
-Array = npt.NDArray[np.float64]
 _NEAR = 0.005  # of the range of a joint: closer to its end it may touch the end stop
 _STEP = 1e-6  # rad, rad/s, ... for derivatives: the default of MuJoCo
 
@@ -81,7 +80,7 @@ def linearize(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: A
     )
 
 
-def forces_known(model: mujoco.MjModel, motion: Motion) -> npt.NDArray[np.bool_]:
+def forces_known(model: mujoco.MjModel, motion: Motion) -> Bools:
     """
     Return at which steps the model has all forces on each degree of freedom (N - 2, nv).
 

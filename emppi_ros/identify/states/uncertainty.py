@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
@@ -14,7 +14,6 @@ from emppi_ros.identify.states.residuals import Jacobian, forces_known, lineariz
 from emppi_ros.identify.states.solver import Iterate
 from emppi_ros.recordings.noise import correlation_time
 
-Array = npt.NDArray[np.float64]
 _RANK = 1e-7  # of the largest singular value: smaller ones are errors of derivatives
 
 
@@ -26,7 +25,7 @@ class Uncertainty(NamedTuple):
     observation_sd: Array  # (R, nv) of each recording, NaN where nothing was observed
     correlation: Array  # (R, nv) of the observations' residuals, in samples; 1 if they are white
     impulse_sd: Array  # (R, nv) N s or N m s
-    affected: npt.NDArray[np.bool_]  # (nv,) degrees of freedom whose forces depend on a parameter
+    affected: Bools  # (nv,) degrees of freedom whose forces depend on a parameter
 
     @property
     def sd(self) -> Array:
@@ -72,14 +71,14 @@ def estimate_uncertainty(
     )
 
 
-def _rms(values: Array, counted: npt.NDArray[np.bool_], parts: Sequence[slice]) -> Array:
+def _rms(values: Array, counted: Bools, parts: Sequence[slice]) -> Array:
     """Return root mean squares (R, nv) of the counted values (n, nv) in each part."""
     squares = [np.sum((counted * values)[part] ** 2, axis=0) for part in parts]
     counts = [np.maximum(counted[part].sum(axis=0), 1) for part in parts]
     return np.sqrt(np.array(squares) / counts)
 
 
-def _correlation(values: Array, counted: npt.NDArray[np.bool_], parts: Sequence[slice]) -> Array:
+def _correlation(values: Array, counted: Bools, parts: Sequence[slice]) -> Array:
     """Return correlation times (R, nv) of the counted values (n, nv) in each part, in samples."""
     series = [[v[c] for v, c in zip(values[p].T, counted[p].T, strict=True)] for p in parts]
     return np.array([[correlation_time(one) for one in row] for row in series])
