@@ -38,16 +38,6 @@ def rbf_kernel(x: Array, bandwidth: float) -> tuple[Array, Array]:
     return kernel, (2.0 / bandwidth) * (kernel.sum(axis=1)[:, None] * x - kernel @ x)
 
 
-def svgd_direction(x: Array, score: Array, bandwidth: float | None = None) -> Array:
-    """
-    Return the SVGD direction (N, D) of particles x (N, D) (Liu and Wang 2016, eq. 8).
-
-    The kernel is exp(-|x - y|^2 / bandwidth), by default with the median heuristic.
-    """
-    kernel, apart = rbf_kernel(x, median_bandwidth(x) if bandwidth is None else bandwidth)
-    return (kernel @ score + apart) / len(x)
-
-
 class SteinNewton:
     """Stein variational Newton steps with Levenberg-Marquardt damping of each particle."""
 

@@ -18,7 +18,6 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.recordings.noise import MIN_NOISE_SAMPLES, difference_noise
 from emppi_ros.recordings.signals import MIN_SAMPLES
 
-POSITION_SHARE = 0.1  # noise of positions relative to that of their derivatives
 _POLYNOMIAL_DEGREE = 4  # accelerations are parabolas
 _MIN_HALF_WINDOW = 3  # samples on either side
 _MIN_WINDOWS = 10  # per recording
@@ -50,24 +49,6 @@ class MotionNoise(NamedTuple):
 def estimate_noise(samples: MotionSamples) -> MotionNoise:
     """Return the noise level estimated from the samples themselves."""
     return MotionNoise(difference_noise(samples.states), difference_noise(samples.torque))
-
-
-def add_noise(
-    clean: MotionSamples, states: float, torque: float, rng: np.random.Generator
-) -> tuple[MotionSamples, MotionNoise]:
-    """
-    Return samples with added noise, and the noise.
-
-    `states` and `torque` are shares of the standard deviation of each signal; the share of
-    positions is a tenth of `states`.
-    """
-    share = states * np.array([POSITION_SHARE, 1.0, 1.0])[:, None]
-    noise = MotionNoise(share * clean.states.std(axis=1), torque * clean.torque.std(axis=0))
-    noisy = MotionSamples(
-        clean.states + noise.states[:, None] * rng.standard_normal(clean.states.shape),
-        clean.torque + noise.torque * rng.standard_normal(clean.torque.shape),
-    )
-    return noisy, noise
 
 
 class DifferentiatedMotion(NamedTuple):

@@ -54,13 +54,7 @@ CASES = {
         [3.0],
         None,
     ),
-    'dry': lambda: (pendulums.pendulum_plant('dry'), pendulums.PENDULUM_TRUTH[:3], [3.0], None),
-    'stribeck': lambda: (
-        pendulums.pendulum_plant('stribeck'),
-        pendulums.PENDULUM_TRUTH,
-        [3.0],
-        None,
-    ),
+    'dry': lambda: (pendulums.pendulum_plant('dry'), pendulums.PENDULUM_TRUTH, [3.0], None),
     'furuta': lambda: (
         pendulums.furuta_plant(),
         pendulums.FURUTA_TRUTH,
