@@ -8,9 +8,13 @@ import numpy as np
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError, import_optional
 from emppi_ros.identify.csvgd import csvgd
-from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
-from emppi_ros.identify.csvgd.shooting import MultipleShooting
-from emppi_ros.identify.csvgd.target_density import Likelihood, evaluate, log_likelihood
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
+from emppi_ros.identify.multiple_shooting.target_density import (
+    Likelihood,
+    evaluate,
+    log_likelihood,
+)
 
 Sampler = Callable[[ShootingProblem, int, int, Likelihood, int], tuple[Array, int]]
 _DIVERGED_COST = 1e12  # CMA-ES cannot rank infinite costs

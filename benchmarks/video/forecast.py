@@ -21,12 +21,12 @@ from emppi_ros.articulation import fitting, joint_models, mjcf, tracks
 from emppi_ros.articulation.topology import WORLD, KinematicTree
 from emppi_ros.articulation.tracks import Tracks
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.shooting import windows
-from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
-from emppi_ros.identify.shooting.start_fits import fit_starts
+from emppi_ros.identify.multiple_shooting import windows
+from emppi_ros.identify.multiple_shooting.simulation import make_ensemble, roll_out
+from emppi_ros.identify.multiple_shooting.start_fits import fit_starts
 from emppi_ros.model import scene
+from emppi_ros.recordings.motion import Motion
 from emppi_ros.tracking import renderer
 
 Array = npt.NDArray[np.float64]

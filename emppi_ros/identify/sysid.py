@@ -18,16 +18,19 @@ from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_level
-from emppi_ros.identify.csvgd import recordings as csvgd_recordings
-from emppi_ros.identify.csvgd import report as csvgd_report
 from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
 from emppi_ros.identify.csvgd.method import HELD_OUT
 from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
-from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.recordings import TrainingData, WindowConfig
-from emppi_ros.identify.csvgd.report import SystemResult, summarize
-from emppi_ros.identify.csvgd.window_search import MAX_ITERATIONS, WindowEstimate, estimate
 from emppi_ros.identify.methods import Identification, Method, RunSettings
+from emppi_ros.identify.multiple_shooting import particle_summary, training_data
+from emppi_ros.identify.multiple_shooting.particle_summary import SystemResult, summarize
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.training_data import TrainingData, WindowConfig
+from emppi_ros.identify.multiple_shooting.window_search import (
+    MAX_ITERATIONS,
+    WindowEstimate,
+    estimate,
+)
 from emppi_ros.recordings.recordings import Recording
 
 _STEP = 1e-6
@@ -56,7 +59,7 @@ class SysidMethod(Method):
     ) -> Identification:  # fmt: skip
         """Fit all recordings together."""
         windows = WindowConfig(options.window, run.held_out)
-        data = csvgd_recordings.prepare(plant, recordings, windows, options.noise)
+        data = training_data.prepare(plant, recordings, windows, options.noise)
         log_likelihoods: list[float] = []
         with run.progress('sysid', MAX_ITERATIONS, 'iterations') as advance:
 
@@ -72,13 +75,13 @@ class SysidMethod(Method):
         knowledge = [knowledge_level(share) for share in result.sd(count)]
         kept = posterior_samples.excited(knowledge)
         posterior = as_posterior(data, result)
-        particle = csvgd_report.select_converged(data, posterior, run.threads)
-        csvgd_report.check(plant, data, particle)
+        particle = particle_summary.select_converged(data, posterior, run.threads)
+        particle_summary.check(plant, data, particle)
         theta = data.problem.theta(draw(result, count, options.spread, run.seed))
         forecasts: Sequence[Array] = ()
         pieces: Sequence[HeldOutForecast] = ()
         if problem.continuous:
-            forecasts = csvgd_report.forecast(data, particle, run.threads)
+            forecasts = particle_summary.forecast(data, particle, run.threads)
         else:
             pieces = forecast_pieces(
                 plant, data, theta, particle.residual_rms, run.seed, run.threads
@@ -95,8 +98,10 @@ class SysidMethod(Method):
         def sample_forecasts() -> list[HeldOutForecast]:
             if not problem.continuous:
                 return list(pieces)
-            samples = csvgd_report.with_particles(particle, theta)
-            return csvgd_report.futures(data, csvgd_report.forecast(data, samples, run.threads))
+            samples = particle_summary.with_particles(particle, theta)
+            return particle_summary.futures(
+                data, particle_summary.forecast(data, samples, run.threads)
+            )
 
         return Identification(
             summary,

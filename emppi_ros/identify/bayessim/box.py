@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.identify.bayessim.gaussian_mixture import GaussianMixture
-from emppi_ros.identify.csvgd.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
 
 _EDGE = 1e-15  # of the probability: a point on a bound counts as just inside
 

@@ -22,10 +22,10 @@ from emppi_ros.identify.common.checkpoint import Checkpoint
 from emppi_ros.identify.common.figures import Convergence
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import PRIOR_SAMPLES, knowledge_level
-from emppi_ros.identify.csvgd import recordings as windows
-from emppi_ros.identify.csvgd.problem import ShootingProblem
-from emppi_ros.identify.csvgd.recordings import WindowConfig
 from emppi_ros.identify.methods import Identification, Method, RunSettings
+from emppi_ros.identify.multiple_shooting import training_data
+from emppi_ros.identify.multiple_shooting.problem import ShootingProblem
+from emppi_ros.identify.multiple_shooting.training_data import WindowConfig
 from emppi_ros.model import scene
 from emppi_ros.parallel import workers
 from emppi_ros.recordings.recordings import Recording, recording_digests
@@ -124,7 +124,9 @@ def beginnings(
     plant: Plant, recordings: Sequence[Recording], duration_s: float, noise: Mapping[str, float]
 ) -> ShootingProblem:
     """Return the problem of the first seconds of each recording, which must be as long."""
-    problem = windows.prepare(plant, recordings, WindowConfig(duration_s, 0.0), noise).problem
+    problem = training_data.prepare(
+        plant, recordings, WindowConfig(duration_s, 0.0), noise
+    ).problem
     length = max(round(duration_s / plant.model.opt.timestep), 1)
     rows = np.concatenate([begin + np.arange(length) for begin in problem.first_steps])
     return replace(

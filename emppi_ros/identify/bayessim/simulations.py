@@ -18,7 +18,7 @@ from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.bayessim.starts import StartDistribution
 from emppi_ros.identify.bayessim.summaries import SUMMARIES, check_length
-from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
+from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.parallel.workers import Share
 

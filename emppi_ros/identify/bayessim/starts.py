@@ -11,7 +11,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.csvgd.problem import ShootingProblem
+from emppi_ros.identify.multiple_shooting.problem import ShootingProblem
 
 _FIT_S = 0.1  # of a recording: motions are smooth over this time
 _FEWEST = 8  # samples

@@ -16,12 +16,12 @@ import numpy as np
 from scipy.stats import qmc
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.identify.csvgd import target_density
 from emppi_ros.identify.csvgd.mcmc_refinement import McmcRefinement
-from emppi_ros.identify.csvgd.particle_start import ParticleStart
-from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
-from emppi_ros.identify.csvgd.shooting import MultipleShooting
 from emppi_ros.identify.csvgd.svgd import SteinNewton
+from emppi_ros.identify.multiple_shooting import target_density
+from emppi_ros.identify.multiple_shooting.initial_particles import ParticleStart
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
 from emppi_ros.parallel.workers import Share
 
 

@@ -25,9 +25,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from emppi_ros.core.arrays import Array, Bools, Ints
-from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.shooting import MultipleShooting, start_slice
-from emppi_ros.identify.csvgd.target_density import Evaluation, select_particles
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting, start_slice
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.target_density import Evaluation, select_particles
 
 MAX_LOGIT = 11.0  # of unbounded parameters: leaves 2e-5 of the range to the limit
 MAX_ASCENT_STEP = 1.0  # in any unbounded coordinate

@@ -13,15 +13,14 @@ from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.checkpoint import Checkpoint
 from emppi_ros.identify.common.figures import Convergence
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.csvgd import csvgd, model_errors, window_search
-from emppi_ros.identify.csvgd import recordings as csvgd_recordings
-from emppi_ros.identify.csvgd import report as csvgd_report
+from emppi_ros.identify.csvgd import csvgd, model_errors
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig, CsvgdPosterior, CsvgdProgress, CsvgdState
 from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
-from emppi_ros.identify.csvgd.recordings import TrainingData, WindowConfig
-from emppi_ros.identify.csvgd.report import SystemResult, summarize_all
-from emppi_ros.identify.csvgd.target_density import SimulationRecipe
 from emppi_ros.identify.methods import Identification, Method, RunSettings
+from emppi_ros.identify.multiple_shooting import particle_summary, training_data, window_search
+from emppi_ros.identify.multiple_shooting.particle_summary import SystemResult, summarize_all
+from emppi_ros.identify.multiple_shooting.target_density import SimulationRecipe
+from emppi_ros.identify.multiple_shooting.training_data import TrainingData, WindowConfig
 from emppi_ros.model import scene
 from emppi_ros.parallel import workers
 from emppi_ros.recordings.recordings import (
@@ -127,7 +126,7 @@ class CsvgdMethod(Method):
             forecasts=lambda: [
                 one
                 for s in systems
-                for one in s.pieces or csvgd_report.futures(s.learned, s.forecasts)
+                for one in s.pieces or particle_summary.futures(s.learned, s.forecasts)
             ],
         )
 
@@ -142,9 +141,9 @@ def _prepare(
     is. So each system is inferred separately, with its own share of the particles.
     """
     if options.likelihood == 'product':
-        return [csvgd_recordings.prepare(plant, recordings, windows, options.noise)]
+        return [training_data.prepare(plant, recordings, windows, options.noise)]
     alone = (
-        csvgd_recordings.prepare(plant, [recording], windows, options.noise)
+        training_data.prepare(plant, [recording], windows, options.noise)
         for recording in recordings
     )
     names = recording_names(recordings)
@@ -171,10 +170,10 @@ def _infer(
     """Return the particles of a system, and the median log likelihood of each iteration."""
     with named_errors(data.names[0] if len(data.names) == 1 else ''):
         posterior, medians = _sample(data, config, saved, run)
-        converged = csvgd_report.select_converged(data, posterior, run.threads)
-        csvgd_report.check(plant, data, converged)
+        converged = particle_summary.select_converged(data, posterior, run.threads)
+        particle_summary.check(plant, data, converged)
     if data.problem.continuous:
-        forecasts = csvgd_report.forecast(data, converged, run.threads)
+        forecasts = particle_summary.forecast(data, converged, run.threads)
         return SystemResult(data, posterior, converged, forecasts), np.array(medians)
     pieces = forecast_pieces(
         plant, data, converged.theta, converged.residual_rms, run.seed, run.threads

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools, Ints
-from emppi_ros.identify.csvgd import window_search
-from emppi_ros.identify.csvgd.particle_start import ParticleStart
-from emppi_ros.identify.csvgd.recordings import TrainingData
-from emppi_ros.identify.csvgd.shooting import MultipleShooting
-from emppi_ros.identify.csvgd.target_density import evaluate
-from emppi_ros.identify.csvgd.window_search import WindowEstimate
+from emppi_ros.identify.multiple_shooting import window_search
+from emppi_ros.identify.multiple_shooting.initial_particles import ParticleStart
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identify.multiple_shooting.target_density import evaluate
+from emppi_ros.identify.multiple_shooting.training_data import TrainingData
+from emppi_ros.identify.multiple_shooting.window_search import WindowEstimate
 from emppi_ros.identify.shooting.uncertainty import score_covariance
 
 _MOST_FITS = 20  # with noise that is the size of the errors that the fit before left

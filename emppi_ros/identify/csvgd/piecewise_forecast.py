@@ -10,11 +10,11 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.figures import HeldOutForecast
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.csvgd.recordings import TrainingData
-from emppi_ros.identify.shooting import torque_noise
-from emppi_ros.identify.shooting.forecast import forecast
+from emppi_ros.identify.multiple_shooting import torque_noise
+from emppi_ros.identify.multiple_shooting.forecast import forecast
+from emppi_ros.identify.multiple_shooting.training_data import TrainingData
+from emppi_ros.recordings.motion import Motion
 
 _SAMPLES = 60
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.identify.csvgd.target_density import Evaluation, select_particles
+from emppi_ros.identify.multiple_shooting.target_density import Evaluation, select_particles
 
 _MIN_BANDWIDTH = 1e-12  # coinciding particles do not repel one another
 MAX_STEP = 0.5  # in any coordinate: half a standard deviation of the prior

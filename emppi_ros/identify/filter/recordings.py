@@ -8,8 +8,8 @@ import numpy as np
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.pose import Pose
-from emppi_ros.identify.common import matching
 from emppi_ros.journal.journal import Measurements
+from emppi_ros.recordings import matching
 from emppi_ros.recordings.recordings import Recording
 from emppi_ros.recordings.signals import Signal
 from emppi_ros.state.estimator import Observation

@@ -12,12 +12,12 @@ from scipy.interpolate import CubicSpline
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import SceneFile
-from emppi_ros.identify.common import matching
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.rigid_body import arm, composite_bodies, motion_samples
 from emppi_ros.identify.rigid_body.composite_bodies import CompositePart
 from emppi_ros.identify.rigid_body.motion_samples import DifferentiatedMotion, SampledSignals
 from emppi_ros.model import scene
+from emppi_ros.recordings import matching
 from emppi_ros.recordings.noise import rounding_noise, uneven_difference_noise
 from emppi_ros.recordings.recordings import (
     Recording,

@@ -22,10 +22,10 @@ from scipy.optimize import lsq_linear
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.shooting.simulation import Trajectories, WindowSimulation
-from emppi_ros.identify.shooting.windows import Windows
+from emppi_ros.identify.multiple_shooting.simulation import Trajectories, WindowSimulation
+from emppi_ros.identify.multiple_shooting.windows import Windows
+from emppi_ros.recordings.motion import Motion
 
 FREEDOM = 4.0  # degrees of freedom of Student's t: outliers count less, at 7 % more variance
 _TOLERANCE = 1e-7  # relative decrease of the cost that ends the search

@@ -8,14 +8,16 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key, positive
-from emppi_ros.identify.common import figures, matching, posterior_samples
+from emppi_ros.identify.common import figures, posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
-from emppi_ros.identify.common.motion import Motion, default_step, join, resample_and_split
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.methods import Identification, Method, RunSettings
-from emppi_ros.identify.shooting import forecast, torque_noise, uncertainty, windows
+from emppi_ros.identify.multiple_shooting import forecast, torque_noise, windows
+from emppi_ros.identify.shooting import uncertainty
 from emppi_ros.identify.shooting.estimation import ShootingConfig, ShootingEstimate, estimate
 from emppi_ros.model import scene
+from emppi_ros.recordings import matching
+from emppi_ros.recordings.motion import Motion, default_step, join, resample_and_split
 from emppi_ros.recordings.recordings import Recording
 
 _WORSE = 2.0  # times the errors in the shortest windows: errors of the model exceed the noise

@@ -20,10 +20,10 @@ import scipy.linalg
 from emppi_ros.core.arrays import Array, Ints
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.inferred_joints import displaced_models
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.multiple_shooting.simulation import make_ensemble, roll_out
 from emppi_ros.identify.shooting.estimation import FREEDOM, ShootingEstimate
-from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
+from emppi_ros.recordings.motion import Motion
 
 _EXPECTED = (FREEDOM + 1.0) / (FREEDOM + 3.0)
 _RATE = 2.0 / 9.0  # of the number of lags (Newey and West 1994)

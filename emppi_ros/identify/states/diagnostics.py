@@ -9,13 +9,13 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states import solver
 from emppi_ros.identify.states.estimation import StatesEstimate, initial_states
 from emppi_ros.identify.states.residuals import rates
 from emppi_ros.identify.states.solver import SolverConfig
 from emppi_ros.model import scene
+from emppi_ros.recordings.motion import Motion
 from emppi_ros.recordings.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
 from emppi_ros.recordings.recordings import Recording
 

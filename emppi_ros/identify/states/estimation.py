@@ -6,12 +6,12 @@ import mujoco
 import numpy as np
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_level
 from emppi_ros.identify.states import solver
 from emppi_ros.identify.states.solver import Iterate, ProgressCallback, SolverConfig
 from emppi_ros.identify.states.uncertainty import Uncertainty, estimate_uncertainty
+from emppi_ros.recordings.motion import Motion
 from emppi_ros.recordings.noise import SMOOTHING_CUTOFF_HZ, smooth
 
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.figures import HeldOutForecast, coordinates
-from emppi_ros.identify.common.motion import Motion, delay_rows, difference, displace
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.estimation import StatesEstimate
 from emppi_ros.identify.states.normal_equations import StateFactorization, assemble
 from emppi_ros.identify.states.residuals import forces_known, linearize
+from emppi_ros.recordings.motion import Motion, delay_rows, difference, displace
 
 _HORIZON_S = 0.5  # errors of any model grow with time, and beyond this with the motion's own
 _CONTRADICTED = 3.0  # standard deviations, RMS over the horizon

@@ -13,13 +13,13 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import figures, posterior_samples
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
-from emppi_ros.identify.common.motion import Motion, default_step, join, resample_and_split
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.states import diagnostics, forecast, step_check
 from emppi_ros.identify.states.estimation import StatesEstimate, estimate
 from emppi_ros.identify.states.solver import Iterate, ProgressCallback, SolverConfig
 from emppi_ros.model import scene
+from emppi_ros.recordings.motion import Motion, default_step, join, resample_and_split
 from emppi_ros.recordings.recordings import Recording, named_errors, recording_names
 
 _FORECAST_SAMPLES = 100

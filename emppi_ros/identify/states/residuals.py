@@ -12,14 +12,14 @@ import mujoco
 import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
-from emppi_ros.identify.common.motion import (
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.model import scene
+from emppi_ros.recordings.motion import (
     Motion,
     delay_rows,
     difference,
     difference_jacobians,
 )
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.model import scene
 
 _NEAR = 0.005  # of the range of a joint: closer to its end it may touch the end stop
 _STEP = 1e-6  # rad, rad/s, ... for derivatives: the default of MuJoCo

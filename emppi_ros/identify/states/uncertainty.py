@@ -7,11 +7,11 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identify.common import posterior_samples
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.normal_equations import StateFactorization, assemble
 from emppi_ros.identify.states.residuals import Jacobian, forces_known, linearize
 from emppi_ros.identify.states.solver import Iterate
+from emppi_ros.recordings.motion import Motion
 from emppi_ros.recordings.noise import correlation_time
 
 _RANK = 1e-7  # of the largest singular value: smaller ones are errors of derivatives

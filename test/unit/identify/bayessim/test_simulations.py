@@ -11,7 +11,7 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.bayessim import simulations, summaries
 from emppi_ros.identify.bayessim.simulations import PairRecipe, Pairs
 from emppi_ros.identify.bayessim.starts import find_starts
-from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
+from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
 
 
 @pytest.fixture(scope='module')

@@ -9,9 +9,9 @@ from benchmarks.identify import csvgd_baselines, csvgd_systems
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
-from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.shooting import MultipleShooting
-from emppi_ros.identify.csvgd.target_density import evaluate, log_likelihood
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.target_density import evaluate, log_likelihood
 
 TRUTH = np.array([1.3, 0.2])  # as in conftest
 

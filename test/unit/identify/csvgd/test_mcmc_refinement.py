@@ -14,9 +14,9 @@ from emppi_ros.identify.csvgd.mcmc_refinement import (
     eliminate_constraints,
     free_coordinates,
 )
-from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.shooting import MultipleShooting, WindowJoiner
-from emppi_ros.identify.csvgd.target_density import Evaluation, evaluate
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting, WindowJoiner
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.target_density import Evaluation, evaluate
 
 
 @pytest.mark.parametrize('damping', [0.0, 1.0, 1e5])

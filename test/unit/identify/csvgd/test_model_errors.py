@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks.identify import csvgd_systems
-from emppi_ros.identify.csvgd import csvgd, model_errors, window_search
+from emppi_ros.identify.csvgd import csvgd, model_errors
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
-from emppi_ros.identify.csvgd.particle_start import ParticleStart
-from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.recordings import TrainingData
+from emppi_ros.identify.multiple_shooting import window_search
+from emppi_ros.identify.multiple_shooting.initial_particles import ParticleStart
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.training_data import TrainingData
 
 TRUTH = np.array([1.3, 0.2])  # as in conftest
 WINDOWS = 6

@@ -7,11 +7,11 @@ import pytest
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.csvgd import csvgd
-from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.mcmc_refinement import McmcRefinement
-from emppi_ros.identify.csvgd.shooting import MultipleShooting, WindowJoiner
-from emppi_ros.identify.csvgd.target_density import evaluate, log_likelihood
+from emppi_ros.identify.multiple_shooting import training_data
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting, WindowJoiner
+from emppi_ros.identify.multiple_shooting.target_density import evaluate, log_likelihood
 from emppi_ros.recordings.recordings import Signal
 
 TRUTH = np.array([1.3, 0.2])  # as in conftest
@@ -124,10 +124,10 @@ def test_noise_is_told_from_motion():
     signal = Signal('position', 'pivot', 'rad', time, np.sin(3.0 * time) + 1e-3 * noise, 'here')
     # 2000 numbers know their standard deviation to 1.6 %; of that, four, and what the filter
     # takes of a slow motion is below a hundredth of this noise
-    assert csvgd_recordings._noise(signal) == pytest.approx(1e-3, rel=0.07)
+    assert training_data._noise(signal) == pytest.approx(1e-3, rel=0.07)
     slow = signal._replace(time=0.05 * np.arange(2000))
     with pytest.raises(IdentificationError, match='give it: --noise position/pivot=SD'):
-        csvgd_recordings._noise(slow)
+        training_data._noise(slow)
 
 
 @pytest.mark.parametrize('phase', [0.0, 0.5 * np.pi])
@@ -137,4 +137,4 @@ def test_noise_is_not_what_a_motion_does_where_it_is_cut_off(phase):
     values = 2.0 * np.sin(4.0 * time + phase) + noise
     signal = Signal('position', 'pivot', 'rad', time, values, 'here')
     # 360 numbers know their standard deviation to 3.7 %; of that, four
-    assert csvgd_recordings._noise(signal) == pytest.approx(3e-4, rel=0.15)
+    assert training_data._noise(signal) == pytest.approx(3e-4, rel=0.15)

@@ -5,10 +5,11 @@ import pytest
 
 from benchmarks.identify import csvgd_systems
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.csvgd import csvgd, window_search
-from emppi_ros.identify.csvgd.problem import ShootingProblem
-from emppi_ros.identify.csvgd.recordings import TrainingData
-from emppi_ros.identify.csvgd.shooting import MultipleShooting
+from emppi_ros.identify.csvgd import csvgd
+from emppi_ros.identify.multiple_shooting import window_search
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identify.multiple_shooting.problem import ShootingProblem
+from emppi_ros.identify.multiple_shooting.training_data import TrainingData
 from emppi_ros.model.parameters import Parameter
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 
 from emppi_ros.core.arrays import Array, Ints
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.shooting import windows as cuts
+from emppi_ros.identify.multiple_shooting import windows as cuts
+from emppi_ros.identify.multiple_shooting.simulation import make_ensemble, roll_out
+from emppi_ros.identify.multiple_shooting.windows import Windows
 from emppi_ros.identify.shooting.estimation import student_weights
-from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
-from emppi_ros.identify.shooting.windows import Windows
 from emppi_ros.model.ensemble import Ensemble
+from emppi_ros.recordings.motion import Motion
 
 _STEP = 1e-6
 _ITERATIONS = 3  # with each part of a window

@@ -23,10 +23,11 @@ import scipy.linalg
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.inferred_joints import displaced_models
-from emppi_ros.identify.csvgd import csvgd, shooting, target_density
-from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.recordings import TrainingData
-from emppi_ros.identify.csvgd.shooting import MultipleShooting
+from emppi_ros.identify.csvgd import csvgd
+from emppi_ros.identify.multiple_shooting import particles, target_density
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.training_data import TrainingData
 
 DIVISIONS = 8, 4, 2, 1  # of a window, in searches in which they are independent
 CONTINUITY_WEIGHTS = 1e4, 1e10  # of the searches after these
@@ -110,7 +111,7 @@ class ResidualFunction:
         full = np.zeros((*errors.shape, shooter.size))
         full[..., : shooter.unknown] = slopes[..., : shooter.unknown]
         for window in range(shooter.first, shooter.windows):
-            columns = shooting.start_slice(shooter, window)
+            columns = particles.start_slice(shooter, window)
             full[window, ..., columns] = slopes[window, ..., shooter.unknown :]
         defects, normals = target_density.continuity(shooter, point[None], windows)
         root = np.sqrt(self.weight)

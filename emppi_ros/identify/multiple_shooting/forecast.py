@@ -9,13 +9,13 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.figures import HeldOutForecast
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.shooting import windows as cuts
+from emppi_ros.identify.multiple_shooting import windows as cuts
+from emppi_ros.identify.multiple_shooting.simulation import make_ensemble, roll_out
+from emppi_ros.identify.multiple_shooting.start_fits import fit_starts
+from emppi_ros.identify.multiple_shooting.torque_noise import SHARE_AT_END, draw_torques
 from emppi_ros.identify.shooting.estimation import FREEDOM
-from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
-from emppi_ros.identify.shooting.start_fits import fit_starts
-from emppi_ros.identify.shooting.torque_noise import SHARE_AT_END, draw_torques
+from emppi_ros.recordings.motion import Motion
 
 HORIZON_S = 0.5
 

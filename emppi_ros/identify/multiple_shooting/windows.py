@@ -7,7 +7,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools, Ints
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion
+from emppi_ros.recordings.motion import Motion
 
 MIN_SAMPLES = 12  # in the shortest windows, of the joint with the fewest
 _DEGREE = 3  # of the polynomial through a window that gives the guess of its start

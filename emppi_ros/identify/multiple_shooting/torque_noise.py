@@ -16,11 +16,11 @@ import mujoco
 import numpy as np
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.shooting import start_fits
-from emppi_ros.identify.shooting import windows as cuts
-from emppi_ros.identify.shooting.simulation import end_states, make_ensemble
+from emppi_ros.identify.multiple_shooting import start_fits
+from emppi_ros.identify.multiple_shooting import windows as cuts
+from emppi_ros.identify.multiple_shooting.simulation import end_states, make_ensemble
+from emppi_ros.recordings.motion import Motion
 
 _STEP = 1e-6
 SHARE_AT_END = 13.0 / 35.0

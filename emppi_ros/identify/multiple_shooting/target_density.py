@@ -8,13 +8,13 @@ from scipy.special import logsumexp, softmax
 
 from emppi_ros.core.arrays import Array, Bools, Ints
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
-from emppi_ros.identify.csvgd.shooting import (
+from emppi_ros.identify.multiple_shooting.particles import (
     MultipleShooting,
     WindowJoiner,
     WindowTrajectories,
     start_slice,
 )
+from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
 from emppi_ros.parallel.workers import Share
 
 Likelihood = Literal['sum', 'product']

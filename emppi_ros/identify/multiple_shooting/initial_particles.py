@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.identify.csvgd.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
 
 
 class ParticleStart(NamedTuple):

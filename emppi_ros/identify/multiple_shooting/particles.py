@@ -16,7 +16,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
+from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
 from emppi_ros.model.ensemble import Ensemble, State
 
 DIFFERENCE_STEP = 1e-6  # in standard deviations; rounding errors grow as 1e-16 / step

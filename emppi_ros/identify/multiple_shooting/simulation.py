@@ -7,11 +7,11 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion, delay_rows
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.shooting.windows import Windows
+from emppi_ros.identify.multiple_shooting.windows import Windows
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.recordings.motion import Motion, delay_rows
 
 _STEP = 1e-6  # of the scale of a parameter; of rad, rad/s, m or m/s
 

@@ -12,8 +12,8 @@ from scipy.spatial.transform import Slerp
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.pose import to_quaternion, to_rotation
-from emppi_ros.identify.common import matching
 from emppi_ros.model import scene
+from emppi_ros.recordings import matching
 from emppi_ros.recordings.recordings import Recording, named_errors, recording_names
 from emppi_ros.recordings.signals import MIN_SAMPLES, Signal, common_clock, hold, triangle_average
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import delay_rows
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.recordings.motion import delay_rows
 
 LIMIT = math.sqrt(3.0)  # limits in coordinates: those of a uniform distribution of variance one
 DECADE = 10.0  # ratio of limits from which on a parameter is on a log scale

@@ -10,17 +10,17 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import HeldOutForecast, forecast_error
-from emppi_ros.identify.common.motion import delay_rows
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_level
-from emppi_ros.identify.csvgd import target_density
 from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
-from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.recordings import TrainingData, measurement_names
-from emppi_ros.identify.csvgd.shooting import MultipleShooting
-from emppi_ros.identify.shooting.forecast import inside
+from emppi_ros.identify.multiple_shooting import target_density
+from emppi_ros.identify.multiple_shooting.forecast import inside
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.training_data import TrainingData, measurement_names
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.recordings.motion import delay_rows
 
 _OUTLIER_PROBABILITY = 1e-6  # less probable particles have not converged
 _MAX_RESIDUAL_SHARE = 0.05  # of a joint's range of motion, as in the method `states`

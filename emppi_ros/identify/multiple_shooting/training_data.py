@@ -9,17 +9,17 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError, unknown
-from emppi_ros.identify.common import matching
-from emppi_ros.identify.common.motion import (
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.multiple_shooting.initial_particles import ParticleStart
+from emppi_ros.identify.multiple_shooting.problem import ShootingProblem
+from emppi_ros.model import scene
+from emppi_ros.recordings import matching
+from emppi_ros.recordings.motion import (
     MAX_STEPS_PER_SAMPLE,
     near_samples,
     resample,
     step_times,
 )
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.csvgd.particle_start import ParticleStart
-from emppi_ros.identify.csvgd.problem import ShootingProblem
-from emppi_ros.model import scene
 from emppi_ros.recordings.noise import (
     MIN_NOISE,
     SMOOTHING_CUTOFF_HZ,
