@@ -253,17 +253,15 @@ def _identified(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Ar
 def _sampled(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Array:
     """Return the particles (N, P) of a sampler with single shooting over the whole film."""
     sample = csvgd_baselines.BASELINES[cell.method]
-    theta, _ = sample(
-        _single_shooting(mechanism, film), PARTICLES, _iterations(cell), 'product', cell.seed
-    )
-    return theta
+    problem = _single_shooting(mechanism, film)
+    return sample(problem, PARTICLES, _iterations(cell), cell.seed)[0]
 
 
 def _climbed(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Array:
     """Return the best (1, P) of searches by Adam, with as many simulations as the samplers."""
     starts = max(PARTICLES // (1 + len(mechanism.plant.unknowns)), 1)
     problem = _single_shooting(mechanism, film)
-    return csvgd_baselines.adam(problem, starts, _iterations(cell), 'product')[0]
+    return csvgd_baselines.adam(problem, starts, _iterations(cell))[0]
 
 
 def _iterations(cell: VideoCell) -> int:

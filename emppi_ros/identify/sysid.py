@@ -18,9 +18,6 @@ from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_level
-from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
-from emppi_ros.identify.csvgd.method import HELD_OUT
-from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.multiple_shooting import particle_summary, training_data
 from emppi_ros.identify.multiple_shooting.particle_summary import SystemResult, summarize
@@ -50,7 +47,7 @@ class SysidMethod(Method):
 
     description = "one estimate by MuJoCo's least squares over windows, as a reference"
     options = SysidOptions
-    held_out = HELD_OUT
+    held_out = 0.2
     with_joint_errors = True
 
     def identify(
@@ -74,19 +71,19 @@ class SysidMethod(Method):
         count = len(plant.unknowns)
         knowledge = [knowledge_level(share) for share in result.sd(count)]
         kept = posterior_samples.excited(knowledge)
-        posterior = as_posterior(data, result)
-        particle = particle_summary.select_converged(data, posterior, run.threads)
+        particle = particle_summary.select_converged(data, result.z[None], run.threads)
         particle_summary.check(plant, data, particle)
         theta = data.problem.theta(draw(result, count, options.spread, run.seed))
-        forecasts: Sequence[Array] = ()
-        pieces: Sequence[HeldOutForecast] = ()
+        system = SystemResult(data, particle, np.array([result.log_p]), result.defect)
         if problem.continuous:
             forecasts = particle_summary.forecast(data, particle, run.threads)
+            system = system._replace(forecasts=forecasts)
         else:
-            pieces = forecast_pieces(
+            pieces = particle_summary.forecast_pieces(
                 plant, data, theta, particle.residual_rms, run.seed, run.threads
             )
-        summary = summarize(plant, SystemResult(data, posterior, particle, forecasts, pieces))
+            system = system._replace(pieces=pieces)
+        summary = summarize(plant, system)
         _add_estimate(summary['parameters'].values(), data, result, knowledge)
         names = [unknown.name for unknown in plant.unknowns]
         directions = posterior_samples.unobservable_directions(result.covariance[:count, :count])
@@ -97,7 +94,7 @@ class SysidMethod(Method):
 
         def sample_forecasts() -> list[HeldOutForecast]:
             if not problem.continuous:
-                return list(pieces)
+                return list(system.pieces)
             samples = particle_summary.with_particles(particle, theta)
             return particle_summary.futures(
                 data, particle_summary.forecast(data, samples, run.threads)
@@ -127,12 +124,6 @@ def draw(result: WindowEstimate, parameters: int, spread: float, seed: int) -> A
     return posterior_samples.draw_within_bounds(
         result.z[:parameters], covariance, np.ones(parameters), box, rng
     )
-
-
-def as_posterior(data: TrainingData, result: WindowEstimate) -> CsvgdPosterior:
-    """Return the estimate as a posterior of one particle."""
-    theta = data.problem.theta(result.z[None, : len(data.problem.parameters)])
-    return CsvgdPosterior(theta, np.array([result.log_p]), result.z[None], 0.0, result.defect, 0)
 
 
 def _add_estimate(

@@ -75,11 +75,13 @@ def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
             f'{share:.3%} held out of {motion.steps} steps leaves {count}, expected '
             f'{MIN_SAMPLES}: hold out less, or record for longer'
         )
-    return _steps(motion, slice(count)), _steps(motion, slice(count, None))
+    return split_at(motion, count)
 
 
-def _steps(motion: Motion, rows: slice) -> Motion:
-    return Motion(motion.qpos[rows], motion.weights[rows], motion.ctrl[rows], motion.applied[rows])
+def split_at(motion: Motion, count: int) -> tuple[Motion, Motion]:
+    """Return the first steps of a motion of one recording, and the others."""
+    columns = motion.qpos, motion.weights, motion.ctrl, motion.applied
+    return Motion(*(rows[:count] for rows in columns)), Motion(*(rows[count:] for rows in columns))
 
 
 def resample(

@@ -132,7 +132,7 @@ def beginnings(
     return replace(
         problem,
         controls=problem.controls[rows],
-        references=problem.references[:, rows],
+        references=problem.references[rows],
         seen=None if problem.seen is None else problem.seen[rows],
         first_steps=tuple(length * i for i in range(len(problem.first_steps))),
     )

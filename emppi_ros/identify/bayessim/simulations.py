@@ -19,7 +19,8 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.bayessim.starts import StartDistribution
 from emppi_ros.identify.bayessim.summaries import SUMMARIES, check_length
 from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
-from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.identify.multiple_shooting.simulation import roll_out
+from emppi_ros.model.ensemble import Ensemble
 from emppi_ros.parallel.workers import Share
 
 BLOCK = 200  # pairs that are simulated at a time
@@ -70,19 +71,12 @@ class PairSimulation:
         size = len(problem.parameters)
         coordinates = np.array([rng.uniform(-LIMIT, LIMIT, size) for rng in rngs])
         ensemble.write(problem.theta(coordinates))
-        controls = np.broadcast_to(
-            problem.acting(ensemble.delays), (len(rngs), *problem.controls.shape)
-        )
         parts, diverged = [], np.zeros(len(rngs), bool)
         for start, begin, end in zip(self._recipe.starts, *_bounds(problem), strict=True):
             drawn = start.mean + _normal(rngs, len(start.mean)) @ start.root.T
-            records = ensemble.rollout(
-                State(*np.split(drawn, [problem.model.nq], axis=1)),
-                controls[:, None, begin:end],
-                ('qpos', 'qvel'),
-            )
-            states = np.concatenate([records.fields['qpos'], records.fields['qvel']], axis=-1)
-            diverged |= records.diverged[:, 0] | ~np.isfinite(states).all(axis=(1, 2, 3))
+            steps = np.arange(begin, end)[None]
+            states, lost = roll_out(ensemble, problem.inputs, steps, drawn[:, None])
+            diverged |= lost
             noise = _normal(rngs, end - begin, states.shape[-1])
             rows = self._sampled[begin:end]
             parts.append(self._summarize(states[:, 0, rows], noise[:, rows]))
@@ -94,7 +88,7 @@ class PairSimulation:
 
     def observed(self) -> Array:
         """Return the summary (F,) of the recordings."""
-        seen = self._problem.references[:1]
+        seen = self._problem.references[None]
         return np.concatenate(
             [
                 self._summarize(seen[:, begin:end][:, self._sampled[begin:end]], np.zeros(()))

@@ -38,7 +38,7 @@ def find_starts(problem: ShootingProblem) -> list[StartDistribution]:
     if not np.isfinite(position).all():
         raise IdentificationError('positions of all joints must be measured')
     return [
-        _fit(problem, start, problem.references[0, begin:, :nq], position, velocity)
+        _fit(problem, start, problem.references[begin:, :nq], position, velocity)
         for start, begin in zip(problem.start, problem.first_steps, strict=True)
     ]
 

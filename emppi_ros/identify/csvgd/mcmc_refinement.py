@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from emppi_ros.core.arrays import Array, Bools, Ints
-from emppi_ros.identify.multiple_shooting.particles import MultipleShooting, start_slice
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
 from emppi_ros.identify.multiple_shooting.problem import LIMIT
 from emppi_ros.identify.multiple_shooting.target_density import Evaluation, select_particles
 
@@ -42,7 +42,7 @@ def free_coordinates(shooter: MultipleShooting) -> Bools:
     """Return the mask (D,) of coordinates that stay free under the continuity constraints."""
     found = np.ones(shooter.size, dtype=bool)
     for window in shooter.joined:
-        found[start_slice(shooter, window)] = False
+        found[shooter.start_slice(window)] = False
     return found
 
 

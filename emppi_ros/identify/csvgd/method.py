@@ -15,7 +15,6 @@ from emppi_ros.identify.common.figures import Convergence
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.csvgd import csvgd, model_errors
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig, CsvgdPosterior, CsvgdProgress, CsvgdState
-from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.multiple_shooting import particle_summary, training_data, window_search
 from emppi_ros.identify.multiple_shooting.particle_summary import SystemResult, summarize_all
@@ -30,7 +29,6 @@ from emppi_ros.recordings.recordings import (
     recording_names,
 )
 
-HELD_OUT = 0.2
 # of the continuity of windows, first and last; recordings are more exact than benchmark data
 STIFFNESS = 1e3, 1e10
 _MEDIANS = 'medians'  # of the log likelihood, one per iteration
@@ -56,7 +54,7 @@ class CsvgdMethod(Method):
 
     description = 'posterior particles by constrained Stein variational gradient descent'
     options = CsvgdOptions
-    held_out = HELD_OUT
+    held_out = 0.2
     long_running = True
 
     def systems(self, options: CsvgdOptions, recordings: int) -> int:
@@ -84,15 +82,15 @@ class CsvgdMethod(Method):
             options.particles,
             options.iterations,
             sum(data.windows for data in datasets),
-            options.likelihood,
             stiffness=STIFFNESS,
             seed=run.seed,
         )
         step_s = float(plant.model.opt.timestep)
-        settings = {**asdict(config), 'step_s': step_s, **asdict(windows)}
+        settings = {**asdict(config), 'likelihood': options.likelihood, 'step_s': step_s}
+        settings |= asdict(windows)
         shares = np.array_split(np.arange(config.particles), len(datasets))
         configs = [
-            replace(config, particles=len(share), windows=data.windows, likelihood='product')
+            replace(config, particles=len(share), windows=data.windows)
             for data, share in zip(datasets, shares, strict=True)
         ]
         key = {
@@ -123,11 +121,7 @@ class CsvgdMethod(Method):
             convergence=Convergence(
                 'median log likelihood', np.sum([medians for _, medians in inferred], axis=0)
             ),
-            forecasts=lambda: [
-                one
-                for s in systems
-                for one in s.pieces or particle_summary.futures(s.learned, s.forecasts)
-            ],
+            forecasts=lambda: [one for system in systems for one in system.held_out],
         )
 
 
@@ -170,15 +164,16 @@ def _infer(
     """Return the particles of a system, and the median log likelihood of each iteration."""
     with named_errors(data.names[0] if len(data.names) == 1 else ''):
         posterior, medians = _sample(data, config, saved, run)
-        converged = particle_summary.select_converged(data, posterior, run.threads)
+        converged = particle_summary.select_converged(data, posterior.z, run.threads)
         particle_summary.check(plant, data, converged)
+    system = SystemResult(data, converged, posterior.log_p, posterior.defect)
     if data.problem.continuous:
         forecasts = particle_summary.forecast(data, converged, run.threads)
-        return SystemResult(data, posterior, converged, forecasts), np.array(medians)
-    pieces = forecast_pieces(
+        return system._replace(forecasts=forecasts), np.array(medians)
+    pieces = particle_summary.forecast_pieces(
         plant, data, converged.theta, converged.residual_rms, run.seed, run.threads
     )
-    return SystemResult(data, posterior, converged, (), pieces), np.array(medians)
+    return system._replace(pieces=pieces), np.array(medians)
 
 
 def _sample(
@@ -196,7 +191,7 @@ def _sample(
             medians.append(float(np.median(now.evaluation.log_p)))
             advance(now.iteration, f'log likelihood {medians[-1]:.4g}')
 
-        recipe = SimulationRecipe(data.problem, config.windows, config.likelihood)
+        recipe = SimulationRecipe(data.problem, config.windows)
         with workers.shared(recipe, run.scheduler) as share:
             posterior = csvgd.infer(
                 data.problem, config, run.threads, watch, state, share, data.begin

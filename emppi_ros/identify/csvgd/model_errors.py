@@ -22,7 +22,7 @@ from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
 from emppi_ros.identify.multiple_shooting.target_density import evaluate
 from emppi_ros.identify.multiple_shooting.training_data import TrainingData
 from emppi_ros.identify.multiple_shooting.window_search import WindowEstimate
-from emppi_ros.identify.shooting.uncertainty import score_covariance
+from emppi_ros.identify.multiple_shooting.windows import score_covariance
 
 _MOST_FITS = 20  # with noise that is the size of the errors that the fit before left
 _SETTLED = 0.01  # relative change of the noise
@@ -69,7 +69,7 @@ def separate(data: TrainingData, estimate: WindowEstimate, threads: int = 0) -> 
     factor = _noise_factor(errors, shooter.unknown, recordings)
     problem = replace(problem, noise=factor * problem.noise)
     one = MultipleShooting(problem, 1, count, threads)
-    curvature = evaluate(one, z[None], 'product').curvature[0]
+    curvature = evaluate(one, z[None]).curvature[0]
     parameters = np.arange(one.unknown)
     curvature[parameters, parameters] += 1.0  # of the uniform prior, as a variance
     note = (
@@ -89,7 +89,7 @@ def _errors(shooter: MultipleShooting, z: Array, measured: Bools) -> _Errors:
     """Return the errors of the measured components (nq + nv,) at a point (D,)."""
     windows = shooter.simulate(z[None])
     seen = np.isfinite(np.broadcast_to(shooter.noise, windows.states.shape[1:]))[..., measured]
-    errors = (windows.states - shooter.measurements()[0])[0][..., measured]
+    errors = (windows.states - shooter.measurements)[0][..., measured]
     spare = max(1.0 - shooter.size / np.sum(seen), _LEAST_SPARE)
     squares = np.sum(errors**2, axis=(0, 1), where=seen)
     sd = np.maximum(np.sqrt(squares / (spare * np.sum(seen, axis=(0, 1)))), _FLOOR)

@@ -5,19 +5,23 @@ A forecast begins anew every HORIZON_S: from a state that is fitted to the measu
 over a window as long as those that the parameters were learned from.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.identify.common.figures import HeldOutForecast
+from emppi_ros.identify.common.figures import HeldOutForecast, forecast_error
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.multiple_shooting import windows as cuts
-from emppi_ros.identify.multiple_shooting.simulation import make_ensemble, roll_out
-from emppi_ros.identify.multiple_shooting.start_fits import fit_starts
+from emppi_ros.identify.multiple_shooting.simulation import Inputs, make_ensemble, roll_out
+from emppi_ros.identify.multiple_shooting.start_fits import FREEDOM, fit_starts
 from emppi_ros.identify.multiple_shooting.torque_noise import SHARE_AT_END, draw_torques
-from emppi_ros.identify.shooting.estimation import FREEDOM
-from emppi_ros.recordings.motion import Motion
+from emppi_ros.recordings.motion import Motion, join
 
 HORIZON_S = 0.5
+_SAMPLES = 60
 
 
 def forecast(
@@ -65,12 +69,7 @@ def forecast(
     count = min(later.steps // horizon, 1_000_000)
     if not count or known.steps <= length:
         return None
-    whole = Motion(
-        np.concatenate([known.qpos, later.qpos]),
-        np.concatenate([known.weights, later.weights]),
-        np.concatenate([known.ctrl, later.ctrl]),
-        np.concatenate([known.applied, later.applied]),
-    )
+    whole = replace(join([known, later]), begins=(0,))
     begins = known.steps - 1 + horizon * np.arange(count)
     rng = np.random.default_rng(seed)
     fit = fit_starts(plant, thetas, scale, whole, begins - length, length, threads)
@@ -86,13 +85,48 @@ def forecast(
     if impulses is not None:
         torques = draw_torques(impulses, step_s, (len(thetas), *windows.steps.shape), rng)
         torques[:, :, : length - round(SHARE_AT_END * length)] = 0.0
-    positions = roll_out(ensemble, whole, windows, fitted, torques)
-    if positions is None:
+    inputs = Inputs.of_motion(whole)
+    states, diverged = roll_out(ensemble, inputs, windows.steps, fitted, torques)
+    if diverged.any():
         return None
-    future = positions[:, :, length:].reshape(len(thetas), count * horizon, -1)
+    future = states[:, :, length:, : len(scale)].reshape(len(thetas), count * horizon, -1)
     noise = rng.standard_t(FREEDOM, future.shape)
     measured = windows.measured[:, length + 1 :].reshape(count * horizon, -1)
     return HeldOutForecast.of_motion(plant.model, measured, future + scale * noise)
+
+
+def forecast_parts(
+    plant: Plant,
+    thetas: Array,
+    parts: Sequence[tuple[Motion, Motion]],
+    noise: Sequence[tuple[Array, Array | None]],
+    length: int,
+    seed: int,
+    threads: int = 0,
+) -> list[HeldOutForecast]:
+    """
+    Return the forecasts of the held-out parts that are long enough.
+
+    `noise` has the scale of errors and the covariance of impulses for each of the `parts`; the
+    first _SAMPLES of `thetas` are used. The other arguments are those of `forecast`.
+    """
+    found = (
+        forecast(plant, thetas[:_SAMPLES], scale, *part, length, seed, threads, impulses)
+        for part, (scale, impulses) in zip(parts, noise, strict=True)
+    )
+    return [one for one in found if one is not None]
+
+
+def summarize(forecasts: Sequence[HeldOutForecast], prefix: str = '') -> dict[str, Any]:
+    """Return the error of forecasts, and how many measurements their bands contain."""
+    errors = forecast_error(forecasts)
+    shares = np.mean([inside(one) for one in forecasts], axis=0).tolist()
+    return {
+        'held_out_error': {prefix + name: error for name, error in errors.items()},
+        'held_out_inside_90': {
+            prefix + name: share for name, share in zip(errors, shares, strict=True)
+        },
+    }
 
 
 def inside(one: HeldOutForecast, share: float = 0.9) -> list[float]:

@@ -1,11 +1,27 @@
-"""Initial particles near an estimate."""
+"""Initial particles: all over the limits of parameters, or near an estimate."""
 
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import qmc
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.identify.multiple_shooting.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
+
+
+def sobol_parameters(problem: ShootingProblem, particles: int) -> Array:
+    """Return parameter coordinates (N, P) of the Sobol sequence without its first point."""
+    powers = int(np.ceil(np.log2(particles + 1)))
+    sequence = qmc.Sobol(len(problem.parameters), scramble=False)
+    points = sequence.random_base2(powers)[1 : particles + 1]
+    return LIMIT * (2.0 * points - 1.0)
+
+
+def initial_particles(shooter: MultipleShooting) -> Array:
+    """Return initial particles (N, D): Sobol parameters, and windows starting as measured."""
+    starts = np.tile(shooter.measured_starts().ravel(), (shooter.particles, 1))
+    return np.concatenate([sobol_parameters(shooter.problem, shooter.particles), starts], axis=1)
 
 
 class ParticleStart(NamedTuple):

@@ -9,18 +9,17 @@ from scipy.stats import chi2
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import posterior_samples
-from emppi_ros.identify.common.figures import HeldOutForecast, forecast_error
+from emppi_ros.identify.common.figures import HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_level
-from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
-from emppi_ros.identify.multiple_shooting import target_density
-from emppi_ros.identify.multiple_shooting.forecast import inside
+from emppi_ros.identify.multiple_shooting import forecast as window_forecast
+from emppi_ros.identify.multiple_shooting import target_density, torque_noise
 from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
 from emppi_ros.identify.multiple_shooting.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.simulation import Inputs, roll_out
 from emppi_ros.identify.multiple_shooting.training_data import TrainingData, measurement_names
 from emppi_ros.model import scene
-from emppi_ros.model.ensemble import Ensemble, State
-from emppi_ros.recordings.motion import delay_rows
+from emppi_ros.model.ensemble import Ensemble
 
 _OUTLIER_PROBABILITY = 1e-6  # less probable particles have not converged
 _MAX_RESIDUAL_SHARE = 0.05  # of a joint's range of motion, as in the method `states`
@@ -50,49 +49,44 @@ class ConvergedParticles(NamedTuple):
         return tuple(knowledge_level(x) for x in self.sd)
 
 
-def select_converged(
-    learned: TrainingData, posterior: CsvgdPosterior, threads: int = 0
-) -> ConvergedParticles:
+def select_converged(learned: TrainingData, z: Array, threads: int = 0) -> ConvergedParticles:
     """
-    Return the converged particles of one system.
+    Return the converged ones of the particles z (N, D) of one system.
 
     A particle has not converged if its log density is lower than that of the best particle by more
     than a posterior draw ever is (chi-squared, with as many degrees of freedom as coordinates).
     """
-    z, problem = posterior.z, learned.problem
+    problem = learned.problem
     shooter = MultipleShooting(problem, len(z), learned.windows, threads, slopes=False)
     windows = shooter.simulate(z)
     each = target_density.recording_log_densities(
         shooter, target_density.residuals(shooter, windows)
-    )[0]
+    )
     each = each + target_density.start_deviations(shooter, z).log_p
     whole = np.where(windows.diverged, -np.inf, each.sum(axis=0))
     there = whole - whole.max() > -0.5 * chi2.isf(_OUTLIER_PROBABILITY, shooter.size)
     best = int(np.argmax(whole))
-    lasts = np.append(shooter.firsts[1:], shooter.windows) - 1
-    off = (windows.states - shooter.measurements()[0]) * problem.scale  # (N, W, h, S)
-    seen = np.broadcast_to(True, off.shape[1:])
+    errors = (windows.states[best] - shooter.measurements) * problem.scale  # (W, h, S)
+    seen = np.broadcast_to(True, errors.shape)
     if problem.seen is not None:
-        seen = problem.seen.reshape(off.shape[1:])
-    left = [
-        np.sqrt(
-            np.mean(off[best, first : last + 1] ** 2, axis=(0, 1), where=seen[first : last + 1])
-        )
-        for first, last in zip(shooter.firsts, lasts, strict=True)
+        seen = shooter.by_window(problem.seen)
+    recordings = [slice(*ends) for ends in zip(shooter.firsts, shooter.lasts + 1, strict=True)]
+    rms = [
+        np.sqrt(np.mean(errors[rows] ** 2, axis=(0, 1), where=seen[rows])) for rows in recordings
     ]
-    unknown = shooter.unknown
+    parameters = z[there, : shooter.unknown]
     return ConvergedParticles(
-        posterior.theta[there],
-        np.clip(z[there, :unknown], -LIMIT, LIMIT),
-        np.moveaxis(windows.states[there][:, lasts, -1], 1, 0) * problem.scale,
-        np.array(left),
+        problem.theta(parameters),
+        np.clip(parameters, -LIMIT, LIMIT),
+        np.moveaxis(windows.states[there][:, shooter.lasts, -1], 1, 0) * problem.scale,
+        np.array(rms),
         int(np.sum(~there)),
     )
 
 
 def check(plant: Plant, learned: TrainingData, converged: ConvergedParticles) -> None:
     """Raise IdentificationError if the particles do not explain the recordings."""
-    seen = learned.problem.references[0]
+    seen = learned.problem.references
     bounds = [*learned.problem.first_steps, len(seen)]
     for index, name in enumerate(scene.names(plant.model, 'joint')):
         for row, of in enumerate(learned.names):
@@ -145,14 +139,9 @@ def forecast(
             continue
         ensemble = Ensemble(problem.model, problem.parameters, count, 1, threads)
         ensemble.write(converged.theta)
-        many = np.broadcast_to(controls, (count, 1, *controls.shape))
-        if ensemble.delays is not None:
-            steps = ensemble.delays / problem.model.opt.timestep
-            whole = delay_rows(np.concatenate([known, controls]), (0,), steps)
-            many = whole[:, None, len(known) :]
-        start = State(*np.split(ends, 2, axis=1))
-        fields = ensemble.rollout(start, many, ('qpos', 'qvel')).fields
-        results.append(np.concatenate([fields['qpos'], fields['qvel']], axis=-1)[:, 0].copy())
+        inputs = Inputs(np.concatenate([known, controls]))
+        steps = np.arange(len(known), len(inputs.ctrl))[None]
+        results.append(roll_out(ensemble, inputs, steps, ends[:, None])[0][:, 0])
     return results
 
 
@@ -176,9 +165,10 @@ class SystemResult(NamedTuple):
     """Recordings of one system, and the particles that explain them."""
 
     learned: TrainingData
-    posterior: CsvgdPosterior
     converged: ConvergedParticles
-    forecasts: Sequence[Array]
+    log_p: Array  # (N,) log density of the windows of all particles
+    defect: float  # rms gap between windows, in units of the states' spread
+    forecasts: Sequence[Array] = ()
     pieces: Sequence[HeldOutForecast] = ()  # instead, where windows are independent
 
     @property
@@ -186,16 +176,41 @@ class SystemResult(NamedTuple):
         """Names of its recordings."""
         return ', '.join(self.learned.names)
 
+    @property
+    def held_out(self) -> list[HeldOutForecast]:
+        """The held-out parts of recordings and their forecasts for plotting."""
+        return list(self.pieces) or futures(self.learned, self.forecasts)
+
+
+def forecast_pieces(
+    plant: Plant, learned: TrainingData, theta: Array, errors: Array, seed: int, threads: int = 0
+) -> list[HeldOutForecast]:
+    """
+    Return forecasts by parameters (N, P) of held-out parts that are not explained as a whole.
+
+    They begin anew every half a second. `errors` (G, nq + nv) are root mean squares of what the
+    model leaves in the windows of each recording.
+    """
+    length = len(learned.problem.controls) // learned.windows
+    noise, mean = [], theta.mean(axis=0)
+    for (known, _), rms in zip(learned.parts, errors, strict=True):
+        scale = rms[: plant.model.nq]
+        impulses = torque_noise.impulse_covariance(plant, mean, scale, known, length, threads)
+        noise.append((scale, impulses))
+    return window_forecast.forecast_parts(
+        plant, theta, learned.parts, noise, length, seed, threads
+    )
+
 
 def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
     """Return the estimate of each parameter, and diagnostics, for the summary."""
-    learned, posterior, converged, forecasts, pieces = system
+    learned, converged = system.learned, system.converged
     noise = learned.problem.noise
     names = measurement_names(plant.model)
     middle = np.abs(np.median(converged.coordinates, axis=0))
     at_bound = (middle > _AT_LIMIT).tolist()
     parameters = _rows(plant, converged.theta, converged.knowledge, at_bound)
-    apart = _forecast_error(learned, forecasts)
+    errors = _forecast_error(learned, system.forecasts)
     known = [i for i, sd in enumerate(noise) if np.isfinite(sd)]
     left = np.sqrt(np.mean(converged.residual_rms**2, axis=0))
     covariance = np.cov(converged.coordinates.T, ddof=0).reshape(2 * [len(middle)])
@@ -207,18 +222,18 @@ def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
         ),
         'particles': len(converged.theta),
         'stranded': converged.stranded,
-        'median_log_likelihood': float(np.median(posterior.log_p)),
-        'defect': posterior.defect,
+        'median_log_likelihood': float(np.median(system.log_p)),
+        'defect': system.defect,
         'windows': learned.windows,
         'steps': len(learned.problem.controls),
         'noise': {names[i]: float(noise[i]) for i in known},
         'residual_in_noise': {names[i]: float(left[i] / noise[i]) for i in known},
-        'held_out_error': {names[i]: float(apart[i]) for i in known if np.isfinite(apart[i])},
+        'held_out_error': {names[i]: float(errors[i]) for i in known if np.isfinite(errors[i])},
     }
     if not learned.problem.continuous:
         del summary['defect']
-    if pieces:
-        summary |= summarize_pieces(pieces)
+    if system.pieces:
+        summary |= window_forecast.summarize(system.pieces, 'position/')
     if notes := [*learned.notes, *noise_advice(plant, learned, converged)]:
         summary['notes'] = '; '.join(notes)
     return summary
@@ -234,18 +249,6 @@ def _forecast_error(learned: TrainingData, forecasts: Sequence[Array]) -> Array:
     if not len(squares):
         return np.full(len(learned.problem.noise), np.nan)
     return np.asarray(np.sqrt(squares.mean(axis=0)))
-
-
-def summarize_pieces(pieces: Sequence[HeldOutForecast]) -> dict[str, Any]:
-    """Return error and calibration of forecasts that begin anew again and again."""
-    each = [inside(one) for one in pieces]
-    names = [f'position/{name}' for name, _ in pieces[0].quantities]
-    shares = np.mean(each, axis=0).tolist()
-    errors = forecast_error(pieces).values()
-    return {
-        'held_out_error': dict(zip(names, errors, strict=True)),
-        'held_out_inside_90': dict(zip(names, shares, strict=True)),
-    }
 
 
 def _rows(

@@ -1,12 +1,9 @@
 """
-Multiple shooting: simulate all windows of all particles, with derivatives, in one batch call.
+The windows of particles, in the coordinates of a problem.
 
 A particle is z = (theta, s_1, ..., s_{W-1}): the parameters, and the initial states of all
 windows but the first, in units of their spread. If the initial state of a recording is unknown,
 the start of its first window is part of z, too.
-Derivatives are forward differences. For each particle, one model is simulated per perturbed
-parameter, and one per perturbed component of the initial states. The latter perturbs the starts
-of all windows at once, as a window only depends on its own start.
 """
 
 from functools import cached_property
@@ -17,16 +14,15 @@ import numpy as np
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
-from emppi_ros.model.ensemble import Ensemble, State
-
-DIFFERENCE_STEP = 1e-6  # in standard deviations; rounding errors grow as 1e-16 / step
+from emppi_ros.identify.multiple_shooting.simulation import STEP, perturb_starts, roll_out
+from emppi_ros.model.ensemble import Ensemble
 
 
 class WindowTrajectories(NamedTuple):
     """Trajectories of N particles in W windows of h steps, and their derivatives."""
 
-    states: Array
-    slopes: Array  # V: the parameters P, then the components S of each window's own start
+    states: Array  # (N, W, h, S)
+    slopes: Array  # (N, V, W, h, S): V are the parameters, then the components of own starts
     diverged: Bools  # (N,)
 
 
@@ -42,15 +38,15 @@ class MultipleShooting:
         slopes: bool = True,
     ) -> None:
         """Set up N (1 + P + S) models with W rollouts each; without derivatives, N models."""
-        steps = len(problem.controls)
-        if windows < 1 or steps % windows:
+        count = len(problem.controls)
+        if windows < 1 or count % windows:
             raise IdentificationError(
-                f'{steps} steps do not divide into {windows} windows of equal length'
+                f'{count} steps do not divide into {windows} windows of equal length'
             )
-        length = steps // windows
-        if any(begin % length for begin in problem.first_steps):
+        self.length = count // windows
+        if any(begin % self.length for begin in problem.first_steps):
             raise IdentificationError(
-                f'recordings do not begin at multiples of the window length, {length} steps'
+                f'recordings do not begin at multiples of the window length, {self.length} steps'
             )
         self.problem, self.particles, self.windows = problem, particles, windows
         self.unknown = len(problem.parameters)
@@ -59,14 +55,13 @@ class MultipleShooting:
         learned = windows - self.first
         self.variants = 1 + slopes * (self.unknown + (self.states if learned else 0))
         self.size = self.unknown + learned * self.states
-        # first window of each recording
-        self.firsts = np.array(problem.first_steps or (0,)) // length
+        # first and last window of each recording
+        self.firsts = np.array(problem.first_steps or (0,)) // self.length
+        self.lasts = np.append(self.firsts[1:], windows) - 1
         joined = np.setdiff1d(np.arange(1, windows), self.firsts) if problem.continuous else ()
         self.joined = [int(window) for window in joined]  # windows that continue the previous one
+        self.time_steps = np.arange(count).reshape(windows, self.length)
         self.steps = 0  # total physics steps
-        self._scale = problem.scale
-        controls = problem.controls.shape[1]
-        self.controls = problem.controls.reshape(windows, length, controls)
         self._threads = threads
 
     @cached_property
@@ -78,12 +73,21 @@ class MultipleShooting:
     @property
     def cost(self) -> int:
         """Number of physics steps of one simulation of all particles."""
-        return self.particles * self.variants * self.windows * self.controls.shape[1]
+        return self.particles * self.variants * self.windows * self.length
 
+    def by_window(self, rows: Array) -> Array:
+        """Return rows of all steps (T, S) by window, (W, h, S)."""
+        return rows.reshape(self.windows, self.length, -1)
+
+    @cached_property
+    def scale(self) -> Array:
+        """The spread (S,) of states: their unit in z."""
+        return self.problem.scale
+
+    @property
     def measurements(self) -> Array:
-        """Return the measured states (R, W, h, S) in units of the states' spread."""
-        references = self.problem.references / self._scale
-        return references.reshape(len(references), self.windows, -1, self.states)
+        """The measured states (W, h, S) in units of their spread."""
+        return self.by_window(self.problem.references / self.scale)
 
     @cached_property
     def noise(self) -> Array:
@@ -92,80 +96,63 @@ class MultipleShooting:
 
         Its shape is (S,), or (W, h, S) if not every step was measured.
         """
-        noise = self.problem.noise / self._scale
+        noise = self.problem.noise / self.scale
         if self.problem.seen is None:
             return noise
-        rows = np.where(self.problem.seen, noise, np.inf)
-        return rows.reshape(self.windows, -1, self.states)
+        return self.by_window(np.where(self.problem.seen, noise, np.inf))
 
     def simulate(self, z: Array) -> WindowTrajectories:
         """Return the windows of particles (N, D), with derivatives."""
-        steps = self._variants(z)
-        start = State(*np.split(self._starts(z), 2, axis=-1))
-        length = self.controls.shape[1]
-        controls = self.acting(self.ensemble)
-        records = self.ensemble.rollout(start, controls, ('qpos', 'qvel'))
-        self.steps += self.cost
-        states = np.concatenate([records.fields['qpos'], records.fields['qvel']], axis=-1)
-        states /= self._scale
-        states = states.reshape(self.particles, self.variants, self.windows, length, self.states)
-        diverged = records.diverged.reshape(self.particles, -1).any(axis=1)
-        diverged |= ~np.isfinite(states).all(axis=(1, 2, 3, 4))
-        states[diverged] = 0.0
-        slopes = states[:, 1:] - states[:, :1]
-        slopes /= steps[:, :, None, None, None]
-        return WindowTrajectories(states[:, 0], slopes, diverged)
-
-    def acting(self, ensemble: Ensemble) -> Array:
-        """Return the controls (M, W, h, nu) that act on the models of an ensemble."""
-        acting = self.problem.acting(ensemble.delays)
-        shape = ensemble.models, *self.controls.shape
-        if acting.ndim > 2:  # one sequence per model
-            return acting.reshape(shape)
-        return np.broadcast_to(acting.reshape(self.controls.shape), shape)
-
-    def _variants(self, z: Array) -> Array:
-        """Write the parameters of all models; return the difference steps (N, V)."""
-        centre = z[:, : self.unknown]
-        steps = np.full((self.particles, self.variants - 1), DIFFERENCE_STEP)
-        if self.variants == 1:
-            self.ensemble.write(self.problem.theta(centre))
-            return steps
-        inwards = np.where(centre > 0.0, -DIFFERENCE_STEP, DIFFERENCE_STEP)
-        steps[:, : self.unknown] = inwards
-        rows = np.repeat(self.problem.theta(centre)[:, None], self.variants, axis=1)
-        index = np.arange(self.unknown)
-        # the actual step in floating point
-        moved = self.problem.theta(np.clip(centre, -LIMIT, LIMIT) + inwards)
-        rows[:, 1 + index, index] = moved
-        taken = self.problem.coordinates(moved) - self.problem.coordinates(rows[:, 0])
-        steps[:, : self.unknown] = taken
-        self.ensemble.write(rows.reshape(-1, self.unknown))
-        return steps
-
-    def _starts(self, z: Array) -> Array:
-        """Return the initial states (N * variants, W, S) of all models, in their units."""
-        starts = self.starts(z) * self._scale
+        steps, starts = self._write_parameters(z), self.starts(z) * self.scale
         if self.first:
             first = np.broadcast_to(self.problem.start, (self.particles, 1, self.states))
             starts = np.concatenate([first, starts], axis=1)
-        rows = np.repeat(starts[:, None], self.variants, axis=1)
         if self.windows > self.first and self.variants > 1:
-            steps = DIFFERENCE_STEP * np.diag(self._scale)[:, None]
-            rows[:, 1 + self.unknown :, self.first :] += steps
-        return rows.reshape(-1, self.windows, self.states)
+            starts = perturb_starts(starts, self.unknown, self.scale, self.first)
+        else:
+            starts = np.repeat(starts[:, None], self.variants, axis=1)
+        starts = starts.reshape(-1, self.windows, self.states)
+        found, diverged = roll_out(self.ensemble, self.problem.inputs, self.time_steps, starts)
+        self.steps += self.cost
+        found /= self.scale
+        found = found.reshape(self.particles, self.variants, *found.shape[1:])
+        lost = diverged.reshape(self.particles, -1).any(axis=1)
+        found[lost] = 0.0
+        slopes = found[:, 1:] - found[:, :1]
+        slopes /= steps[:, :, None, None, None]
+        return WindowTrajectories(found[:, 0], slopes, lost)
+
+    def _write_parameters(self, z: Array) -> Array:
+        """Write the parameters of all models; return the difference steps (N, V)."""
+        centre = z[:, : self.unknown]
+        steps = np.full((self.particles, self.variants - 1), STEP)
+        rows = np.repeat(self.problem.theta(centre)[:, None], self.variants, axis=1)
+        if self.variants > 1:
+            inwards = np.where(centre > 0.0, -STEP, STEP)
+            moved = self.problem.theta(np.clip(centre, -LIMIT, LIMIT) + inwards)
+            # the actual step in floating point
+            taken = self.problem.coordinates(moved) - self.problem.coordinates(rows[:, 0])
+            steps[:, : self.unknown] = taken
+            index = np.arange(self.unknown)
+            rows[:, 1 + index, index] = moved
+        self.ensemble.write(rows.reshape(-1, self.unknown))
+        return steps
 
     def starts(self, z: Array) -> Array:
         """Return the estimated window starts (N, W - first, S) in units of states' spread."""
         return z[:, self.unknown :].reshape(len(z), self.windows - self.first, self.states)
 
+    def start_slice(self, window: int) -> slice:
+        """Return the slice of z that holds the initial state of a window."""
+        begin = self.unknown + (window - self.first) * self.states
+        return slice(begin, begin + self.states)
+
     def measured_starts(self) -> Array:
-        """Return measured initial states of the windows in z, (R, W - first, S)."""
-        measured = self.measurements()
-        starts = np.empty((len(measured), self.windows, self.states))
-        starts[:, 1:] = measured[:, :-1, -1]
-        starts[:, self.firsts] = self.problem.start / self._scale
-        return starts[:, self.first :]
+        """Return measured initial states (W - first, S) of the windows in z."""
+        starts = np.empty((self.windows, self.states))
+        starts[1:] = self.measurements[:-1, -1]
+        starts[self.firsts] = self.problem.start / self.scale
+        return starts[self.first :]
 
 
 class WindowJoiner:
@@ -174,7 +161,7 @@ class WindowJoiner:
     def __init__(self, shooter: MultipleShooting, threads: int = 0) -> None:
         """Set up one model per particle, with one rollout per recording."""
         self.shooter, self._threads = shooter, threads
-        self._lasts = np.append(shooter.firsts[1:], shooter.windows) - 1
+        self._turns = int(np.max(shooter.lasts - shooter.firsts))  # windows in sequence
 
     @cached_property
     def _ensemble(self) -> Ensemble:
@@ -184,40 +171,26 @@ class WindowJoiner:
         )
 
     @property
-    def _turns(self) -> int:
-        """Number of windows to simulate in sequence."""
-        return int(np.max(self._lasts - self.shooter.firsts))
-
-    @property
     def cost(self) -> int:
         """Number of physics steps of one call of `join`."""
         shooter = self.shooter
-        return self._turns * shooter.particles * len(shooter.firsts) * shooter.controls.shape[1]
+        return self._turns * shooter.particles * len(shooter.firsts) * shooter.length
 
     def join(self, z: Array) -> Array:
         """Return particles (N, D) with continuous trajectories: zero defects."""
         shooter, z = self.shooter, z.copy()
         if not shooter.joined:
             return z
-        firsts, scale = shooter.firsts, shooter.problem.scale
+        firsts, lasts, scale = shooter.firsts, shooter.lasts, shooter.scale
         self._ensemble.write(shooter.problem.theta(z[:, : shooter.unknown]))
         start = np.broadcast_to(shooter.problem.start, (len(z), len(firsts), shooter.states))
         if not shooter.first:
             start = shooter.starts(z)[:, firsts] * scale
         shooter.steps += self.cost
-        acting = shooter.acting(self._ensemble)
         for count in range(self._turns):
             # finished recordings repeat their last window; the result is unused
-            controls = acting[:, np.minimum(firsts + count, self._lasts)]
-            state = State(*np.split(start, 2, axis=-1))
-            fields = self._ensemble.rollout(state, controls, ('qpos', 'qvel')).fields
-            start = np.concatenate([fields['qpos'][:, :, -1], fields['qvel'][:, :, -1]], axis=-1)
-            for row in np.flatnonzero(firsts + count < self._lasts):
-                z[:, start_slice(shooter, firsts[row] + count + 1)] = start[:, row] / scale
+            steps = shooter.time_steps[np.minimum(firsts + count, lasts)]
+            start = roll_out(self._ensemble, shooter.problem.inputs, steps, start)[0][:, :, -1]
+            for row in np.flatnonzero(firsts + count < lasts):
+                z[:, shooter.start_slice(firsts[row] + count + 1)] = start[:, row] / scale
         return z
-
-
-def start_slice(shooter: MultipleShooting, window: int) -> slice:
-    """Return the slice of z that holds the initial state of a window."""
-    begin = shooter.unknown + (window - shooter.first) * shooter.states
-    return slice(begin, begin + shooter.states)

@@ -5,15 +5,25 @@ import numpy as np
 from emppi_ros.core.arrays import Array, Ints
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.multiple_shooting import windows as cuts
-from emppi_ros.identify.multiple_shooting.simulation import make_ensemble, roll_out
+from emppi_ros.identify.multiple_shooting.simulation import (
+    STEP,
+    Inputs,
+    make_ensemble,
+    perturb_starts,
+    roll_out,
+)
 from emppi_ros.identify.multiple_shooting.windows import Windows
-from emppi_ros.identify.shooting.estimation import student_weights
 from emppi_ros.model.ensemble import Ensemble
 from emppi_ros.recordings.motion import Motion
 
-_STEP = 1e-6
+FREEDOM = 4.0  # degrees of freedom of Student's t: outliers count less, at 7 % more variance
 _ITERATIONS = 3  # with each part of a window
 _RIDGE = 1e-9  # of the information: components that a window does not show stay
+
+
+def student_weights(errors: Array, scale: Array) -> Array:
+    """Return the weights (W, h, nv) of squared errors by Student's t, at most about 1."""
+    return (FREEDOM + 1.0) / (FREEDOM + (errors / scale) ** 2)
 
 
 def fit_starts(
@@ -60,17 +70,16 @@ def _fit_once(
 ) -> tuple[Array, Array] | None:
     """Return the starts (N, W, 2 nv) after a Gauss-Newton step, and their information there."""
     samples, count, states = starts.shape
-    begin = np.repeat(starts[:, None], 1 + states, axis=1)
-    component = np.arange(states)
-    begin[:, 1 + component, :, component] += _STEP
-    found = roll_out(ensemble, motion, windows, begin.reshape(-1, count, states))
-    if found is None:
+    begin = perturb_starts(starts, 0).reshape(-1, count, states)
+    reached, diverged = roll_out(ensemble, Inputs.of_motion(motion), windows.steps, begin)
+    if diverged.any():
         return None
-    found = found.reshape(samples, 1 + states, count, windows.length, -1)
+    positions = reached[..., : states // 2]
+    positions = positions.reshape(samples, 1 + states, count, windows.length, -1)
     root = windows.seen[:, 1:] / scale
-    errors = found[:, 0] - windows.measured[:, 1:]
+    errors = positions[:, 0] - windows.measured[:, 1:]
     left, weight = root * errors, np.sqrt(student_weights(errors, scale))
-    slopes = root * weight * np.moveaxis(found[:, 1:] - found[:, :1], 1, 0) / _STEP
+    slopes = root * weight * np.moveaxis(positions[:, 1:] - positions[:, :1], 1, 0) / STEP
     flat = np.moveaxis(slopes, 0, -1).reshape(samples, count, -1, states)
     residual = (weight * left).reshape(samples, count, -1, 1)
     transposed = flat.swapaxes(-1, -2)

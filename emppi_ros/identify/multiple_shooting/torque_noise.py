@@ -19,10 +19,15 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.multiple_shooting import start_fits
 from emppi_ros.identify.multiple_shooting import windows as cuts
-from emppi_ros.identify.multiple_shooting.simulation import end_states, make_ensemble
+from emppi_ros.identify.multiple_shooting.simulation import (
+    STEP,
+    Inputs,
+    make_ensemble,
+    perturb_starts,
+    roll_out,
+)
 from emppi_ros.recordings.motion import Motion
 
-_STEP = 1e-6
 SHARE_AT_END = 13.0 / 35.0
 _SHARE_OF_GAP = 2.0 * SHARE_AT_END
 
@@ -65,13 +70,12 @@ def impulse_covariance(
     starts, covariance = fit[0][0], np.linalg.inv(fit[1][0])
     ensemble = make_ensemble(plant, 1 + 2 * nv, cut.count, threads)
     ensemble.write(np.tile(theta, (1 + 2 * nv, 1)))
-    begins = np.tile(starts, (1 + 2 * nv, 1, 1))
-    component = np.arange(2 * nv)
-    begins[1 + component, :, component] += _STEP
-    ends = end_states(ensemble, motion, cut, begins)
-    if ends is None:
+    begins = perturb_starts(starts[None], 0)[0]
+    states, diverged = roll_out(ensemble, Inputs.of_motion(motion), cut.steps, begins)
+    if diverged.any():
         return None
-    slopes = np.moveaxis(ends[1:] - ends[0], 0, -1) / _STEP  # (W, 2 nv, 2 nv)
+    ends = states[:, :, -1]
+    slopes = np.moveaxis(ends[1:] - ends[0], 0, -1) / STEP  # (W, 2 nv, 2 nv)
     gaps = (starts[next_to + 1] - ends[0][next_to])[:, nv:]
     forward = slopes[next_to] @ covariance[next_to] @ slopes[next_to].swapaxes(1, 2)
     expected = (covariance[next_to + 1] + forward)[:, nv:, nv:]

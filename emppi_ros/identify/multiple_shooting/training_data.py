@@ -16,8 +16,10 @@ from emppi_ros.model import scene
 from emppi_ros.recordings import matching
 from emppi_ros.recordings.motion import (
     MAX_STEPS_PER_SAMPLE,
+    Motion,
     near_samples,
     resample,
+    split_at,
     step_times,
 )
 from emppi_ros.recordings.noise import (
@@ -42,13 +44,13 @@ class WindowConfig:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The problem to solve, and the held-out states and controls of each recording."""
+    """The problem to solve, and the parts of each recording."""
 
     problem: ShootingProblem
     windows: int
     later: tuple[tuple[Array, Array], ...]  # (T, S) after each step, (T, nu)
     names: tuple[str, ...]  # of recordings
-    later_seen: tuple[Bools, ...]  # (T, S) false where only interpolated
+    parts: tuple[tuple[Motion, Motion], ...]  # to learn from, and held out
     begin: ParticleStart | None = None  # None: all over the limits
     notes: tuple[str, ...] = ()  # for the user
 
@@ -69,7 +71,7 @@ def prepare(
     length = max(round(cut.window_s / plant.model.opt.timestep), 1)
     pieces = [_states(plant.model, recording) for recording in recordings]
     kept = 1.0 - cut.held_out + 1e-9  # rounding must not cost a window
-    counts = [int(kept * (len(states) - 1)) // length for states, _, _ in pieces]
+    counts = [int(kept * (motion.steps - 1)) // length for motion, _, _ in pieces]
     if min(counts) < 1:
         short = recordings[int(np.argmin(counts))]
         raise IdentificationError(
@@ -85,22 +87,22 @@ def prepare(
             replace(parameter, lower=unknown.lower, upper=unknown.upper)
             for parameter, unknown in zip(plant.parameters, plant.unknowns, strict=True)
         ),
-        np.array([states[0] for states, _, _ in pieces]),
-        np.concatenate([ctrl[:end] for _, ctrl, _, end in cuts]),
-        np.concatenate([states[1 : end + 1] for states, _, _, end in cuts])[None],
+        np.array([states[0] for _, states, _ in pieces]),
+        np.concatenate([motion.ctrl[:end] for motion, _, _, end in cuts]),
+        np.concatenate([states[1 : end + 1] for _, states, _, end in cuts]),
         read_noise(plant.model, recordings, noise),
         tuple(int(begin) for begin in np.cumsum([0, *ends[:-1]])),
         None if seen.all() else seen,
     )
-    later = tuple((states[end + 1 :], ctrl[end:-1]) for states, ctrl, _, end in cuts)
-    later_seen = tuple(rows[end + 1 :] for _, _, rows, end in cuts)
+    later = tuple((states[end + 1 :], motion.ctrl[end:-1]) for motion, states, _, end in cuts)
+    parts = tuple(split_at(motion, end + 1) for motion, _, _, end in cuts)
     names = tuple(recording_names(recordings))
-    return TrainingData(problem, sum(counts), later, names, later_seen)
+    return TrainingData(problem, sum(counts), later, names, parts)
 
 
-def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Array, Array, Bools]:
+def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Motion, Array, Bools]:
     """
-    Return states (N, nq + nv) and controls (N, nu) at the model's time steps.
+    Return the motion at the model's time steps, and its states (N, nq + nv).
 
     The last array (N, nq + nv) is false where a position or velocity is only interpolated.
     """
@@ -127,7 +129,7 @@ def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Array, Array, 
         qvel[:, dof] = np.interp(time, signal.time, signal.values)
         if signal.period > 1.5 * h:
             seen[:, model.nq + dof] = near_samples(signal, time, h)
-    return np.concatenate([motion.qpos, qvel], axis=1), motion.ctrl, seen
+    return motion, np.concatenate([motion.qpos, qvel], axis=1), seen
 
 
 def measurement_names(model: mujoco.MjModel) -> list[str]:

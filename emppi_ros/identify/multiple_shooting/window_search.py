@@ -23,8 +23,7 @@ import scipy.linalg
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.inferred_joints import displaced_models
-from emppi_ros.identify.csvgd import csvgd
-from emppi_ros.identify.multiple_shooting import particles, target_density
+from emppi_ros.identify.multiple_shooting import initial_particles, target_density
 from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
 from emppi_ros.identify.multiple_shooting.problem import LIMIT
 from emppi_ros.identify.multiple_shooting.training_data import TrainingData
@@ -106,12 +105,12 @@ class ResidualFunction:
             self._value = np.full_like(self._value, _DIVERGED)  # the search rejects this step
             return
         noise = shooter.noise[..., self.measured]
-        errors = (windows.states[0] - shooter.measurements()[0])[..., self.measured] / noise
+        errors = (windows.states[0] - shooter.measurements)[..., self.measured] / noise
         slopes = np.moveaxis(windows.slopes[0][..., self.measured] / noise, 0, -1)
         full = np.zeros((*errors.shape, shooter.size))
         full[..., : shooter.unknown] = slopes[..., : shooter.unknown]
         for window in range(shooter.first, shooter.windows):
-            columns = particles.start_slice(shooter, window)
+            columns = shooter.start_slice(window)
             full[window, ..., columns] = slopes[window, ..., shooter.unknown :]
         defects, normals = target_density.continuity(shooter, point[None], windows)
         root = np.sqrt(self.weight)
@@ -142,7 +141,7 @@ class _Search(NamedTuple):
     def unexplained(self) -> float:
         """The errors relative to the motion within windows, as root mean squares."""
         shooter, measured = self.residuals.shooter, self.residuals.measured
-        values = shooter.measurements()[0]
+        values = shooter.measurements
         noise = np.broadcast_to(shooter.noise, values.shape)[..., measured]
         values = values[..., measured]
         seen = np.isfinite(noise)
@@ -170,7 +169,7 @@ def estimate(
         if division > 1 and not _can_divide(data.windows, length, division):
             continue
         shooter = MultipleShooting(data.problem, 1, data.windows * division, threads)
-        z = csvgd.initial_particles(shooter)[0]
+        z = initial_particles.initial_particles(shooter)[0]
         z[: shooter.unknown] = theta
         if kept:
             z[shooter.unknown :] = _starts_within(kept[-1], shooter)
@@ -204,13 +203,13 @@ def _search_elsewhere(
     unknowns = len(first.z)
     if first.unexplained < _UNEXPLAINED:
         return first
-    for parameters in csvgd.sobol_parameters(shooter.problem, RESTARTS):
+    for parameters in initial_particles.sobol_parameters(shooter.problem, RESTARTS):
         if best.rms(unknowns) <= _EXPLAINED:
             break
-        z = csvgd.initial_particles(shooter)[0]
+        z = initial_particles.initial_particles(shooter)[0]
         z[: shooter.unknown] = parameters
         with contextlib.suppress(IdentificationError):  # the model diverges with these parameters
-            best = min(best, search(shooter, z, 0.0), key=lambda one: one.rms(unknowns))
+            best = min(best, search(shooter, z, 0.0), key=lambda search: search.rms(unknowns))
     return best
 
 

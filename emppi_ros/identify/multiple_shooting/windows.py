@@ -14,6 +14,7 @@ _DEGREE = 3  # of the polynomial through a window that gives the guess of its st
 _REWEIGHTED = 10  # times
 _TINY = 1e-12  # rad or m
 _CAUCHY = 3.5  # median absolute errors at which a sample counts half
+_LAG_RATE = 2.0 / 9.0  # of the number of lags (Newey and West 1994)
 
 
 @dataclass(frozen=True)
@@ -106,3 +107,15 @@ def _fit_robustly(powers: Array, values: Array) -> Array:
         left = np.abs(values - powers @ fit)
         weights = 1.0 / (1.0 + (left / (_CAUCHY * max(float(np.median(left)), _TINY))) ** 2)
     return fit
+
+
+def score_covariance(scores: Array, recordings: Ints) -> Array:
+    """Return the covariance (P, P) of the sum of the scores (W, P) of consecutive windows."""
+    lags = int(4.0 * (len(scores) / 100.0) ** _LAG_RATE)
+    total = scores.T @ scores
+    for recording in np.unique(recordings):
+        rows = scores[recordings == recording]
+        for lag in range(1, min(lags, len(rows) - 1) + 1):
+            product = rows[lag:].T @ rows[:-lag]
+            total = total + (1.0 - lag / (lags + 1.0)) * (product + product.T)
+    return np.asarray(total)

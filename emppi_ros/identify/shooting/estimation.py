@@ -23,11 +23,17 @@ from scipy.optimize import lsq_linear
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.multiple_shooting.simulation import Trajectories, WindowSimulation
+from emppi_ros.identify.multiple_shooting.simulation import (
+    STEP,
+    Inputs,
+    make_ensemble,
+    perturb_starts,
+    roll_out,
+)
+from emppi_ros.identify.multiple_shooting.start_fits import FREEDOM, student_weights
 from emppi_ros.identify.multiple_shooting.windows import Windows
 from emppi_ros.recordings.motion import Motion
 
-FREEDOM = 4.0  # degrees of freedom of Student's t: outliers count less, at 7 % more variance
 _TOLERANCE = 1e-7  # relative decrease of the cost that ends the search
 _DAMPING, _MOST_DAMPING = 1e-3, 1e12
 _LESS, _MORE = 0.2, 5.0  # factors of the damping after a step that was good, or not
@@ -40,6 +46,40 @@ class ShootingConfig:
     """Settings of the search."""
 
     iterations: int = 60
+
+
+class Trajectories(NamedTuple):
+    """Positions after each step, and their derivatives."""
+
+    positions: Array  # (W, h, nv)
+    by_parameter: Array  # (W, h, nv, P), in the scales of the parameters
+    by_start: Array  # (W, h, nv, 2 nv)
+
+
+class WindowSimulation:
+    """Simulates the windows of a motion, with derivatives."""
+
+    def __init__(self, plant: Plant, motion: Motion, windows: Windows, threads: int = 0) -> None:
+        """Set up 1 + P + 2 nv models with W rollouts each."""
+        self._plant, self._inputs, self.windows = plant, Inputs.of_motion(motion), windows
+        models = 1 + len(plant.unknowns) + 2 * plant.model.nv
+        self._ensemble = make_ensemble(plant, models, windows.count, threads)
+
+    def simulate(self, theta: Array, starts: Array) -> Trajectories | None:
+        """Return trajectories of parameters (P,) from starts (W, 2 nv); None if one diverges."""
+        unknowns = len(theta)
+        rows, changes = np.tile(theta, (self._ensemble.models, 1)), np.empty(unknowns)
+        for i in range(unknowns):
+            rows[1 + i], changes[i] = self._plant.perturbed(theta, i)
+        self._ensemble.write(rows)
+        begins = perturb_starts(starts[None], unknowns)[0]
+        states, diverged = roll_out(self._ensemble, self._inputs, self.windows.steps, begins)
+        if diverged.any():
+            return None
+        base = states[0, ..., : self._plant.model.nv]
+        slopes = np.moveaxis(states[1:, ..., : self._plant.model.nv] - base, 0, -1)
+        by_parameter = slopes[..., :unknowns] / (changes / self._plant.scales)
+        return Trajectories(base, by_parameter, slopes[..., unknowns:] / STEP)
 
 
 class ShootingEstimate(NamedTuple):
@@ -171,11 +211,6 @@ class _DampedSearch(NamedTuple):
                 return better, damping * _LESS
             damping *= _MORE
         return None, damping
-
-
-def student_weights(errors: Array, scale: Array) -> Array:
-    """Return the weights (W, h, nv) of squared errors by Student's t, at most about 1."""
-    return (FREEDOM + 1.0) / (FREEDOM + (errors / scale) ** 2)
 
 
 def _scale(errors: Array, seen: Bools, before: Array, spare: float, floor: Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key, positive
-from emppi_ros.identify.common import figures, posterior_samples
+from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.methods import Identification, Method, RunSettings
@@ -21,7 +21,6 @@ from emppi_ros.recordings.motion import Motion, default_step, join, resample_and
 from emppi_ros.recordings.recordings import Recording
 
 _WORSE = 2.0  # times the errors in the shortest windows: errors of the model exceed the noise
-_FORECAST_SAMPLES = 60
 
 
 @dataclass(frozen=True)
@@ -201,14 +200,8 @@ def _forecast(
     impulses = torque_noise.impulse_covariance(
         plant, result.theta, result.scale, motion, length, run.threads
     )
-    found = (
-        forecast.forecast(
-            plant, samples[:_FORECAST_SAMPLES], result.scale, known, later, length, run.seed,
-            run.threads, impulses,
-        )
-        for known, later in parts
-    )  # fmt: skip
-    return [one for one in found if one is not None]
+    noise = [(result.scale, impulses)] * len(parts)
+    return forecast.forecast_parts(plant, samples, parts, noise, length, run.seed, run.threads)
 
 
 def _summarize(
@@ -244,8 +237,5 @@ def _summarize(
         'error_scale': dict(zip(joints, result.scale.tolist(), strict=True)),
     }
     if forecasts:
-        summary['held_out_error'] = figures.forecast_error(forecasts)
-        names = [name for name, _ in forecasts[0].quantities]
-        shares = np.mean([forecast.inside(one) for one in forecasts], axis=0)
-        summary['held_out_inside_90'] = dict(zip(names, shares.tolist(), strict=True))
+        summary |= forecast.summarize(forecasts)
     return summary

@@ -18,7 +18,6 @@ from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.method import STIFFNESS
-from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
 from emppi_ros.identify.multiple_shooting import particle_summary, training_data, window_search
 from emppi_ros.identify.multiple_shooting.training_data import WindowConfig
 from emppi_ros.recordings.recordings import read_recording
@@ -235,7 +234,7 @@ def test_sysid_is_single_shooting_least_squares_for_any_windows(here):
         states = csvgd_systems.rollout(
             plant.model, problem.parameters, theta, start, problem.controls
         )
-        return (states[0, :, 0] - problem.references[0, :, 0]) / NOISE
+        return (states[0, :, 0] - problem.references[:, 0]) / NOISE
 
     begin = np.concatenate([plant.initial, problem.start[0]])
     theirs = least_squares(residuals, begin, x_scale=[1.0, 0.1, 0.1, 0.1], xtol=1e-12)
@@ -253,7 +252,7 @@ def test_forecasts_that_begin_anew_use_commands_and_samples_of_their_time(here):
     plant, learned = learned_in(here, 0.5)
     theta = np.tile([TRUTH[unknown.name] for unknown in plant.unknowns], (30, 1))
     errors = np.array([[NOISE, np.nan]])
-    (found,) = forecast_pieces(plant, learned, theta, errors, seed=0, threads=1)
+    (found,) = particle_summary.forecast_pieces(plant, learned, theta, errors, seed=0, threads=1)
     assert found.measured.shape == (50, 1)  # the half second that fits into the held-out part
     away = np.median(found.forecast, axis=0) - found.measured
     # with commands one step late or early it would be ten times as much
@@ -265,7 +264,7 @@ def test_sysid_leaves_windows_independent_if_the_model_does_not_explain_longer_o
     problem, count = learned.problem, learned.windows
     order = np.arange(len(problem.controls)).reshape(count, -1)[[0, 2, 1, 3]].ravel()
     mixed = replace(
-        problem, controls=problem.controls[order], references=problem.references[:, order]
+        problem, controls=problem.controls[order], references=problem.references[order]
     )
     found = window_search.estimate(
         replace(learned, problem=mixed), plant.initial, lambda *_: None, 1
@@ -383,24 +382,23 @@ def two(here):
     plant = Plant.from_file(here / 'pendulum.yaml')
     recordings = [read_recording([here / name]) for name in ('run.csv', 'second.csv')]
     learned = training_data.prepare(plant, recordings, WindowConfig(0.5), {})
-    settings = CsvgdConfig(12, 30, learned.windows, 'product', stiffness=STIFFNESS)
+    settings = CsvgdConfig(12, 30, learned.windows, stiffness=STIFFNESS)
     return plant, learned, csvgd.infer(learned.problem, settings, 1)
 
 
 @pytest.mark.slow
 def test_a_particle_of_one_system_explains_all_of_its_recordings(two):
     _, learned, posterior = two
-    before = particle_summary.select_converged(learned, posterior, 1)
+    before = particle_summary.select_converged(learned, posterior.z, 1)
     z = posterior.z.copy()
     z[:4, -2 * learned.windows // 2 :] += 0.5  # start states of the second recording
-    lost = posterior._replace(z=z)
-    found = particle_summary.select_converged(learned, lost, 1)
+    found = particle_summary.select_converged(learned, z, 1)
     assert found.stranded >= 4 and len(found.theta) <= len(before.theta)
 
 
 def test_a_joint_that_hardly_moves_may_deviate_by_its_noise(two):
     plant, learned, posterior = two
-    found = particle_summary.select_converged(learned, posterior, 1)
+    found = particle_summary.select_converged(learned, posterior.z, 1)
     still = replace(learned.problem, references=1e-3 * learned.problem.references)
     particle_summary.check(plant, replace(learned, problem=still), found)
     with pytest.raises(IdentificationError, match='no particle comes closer than'):

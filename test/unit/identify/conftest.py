@@ -116,7 +116,7 @@ def swing():
     )
     start, controls = np.array([1.0, -0.5]), np.sin(np.arange(24) / 3.0)[:, None]
     seen = csvgd_systems.rollout(model, parameters, TRUTH[None], start, controls)
-    return ShootingProblem(model, parameters, start, controls, seen, np.array([0.01, 0.05]))
+    return ShootingProblem(model, parameters, start, controls, seen[0], np.array([0.01, 0.05]))
 
 
 @pytest.fixture

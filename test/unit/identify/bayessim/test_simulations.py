@@ -55,7 +55,7 @@ def test_the_observed_summary_is_that_of_what_was_measured(problem: ShootingProb
     noise[2:] = np.inf  # no velocities
     positions = dataclasses.replace(problem, noise=noise)
     found = PairRecipe(positions, find_starts(positions), 'downsampled', 0).make(1, 1).observed()
-    seen = problem.references[:, :, :2] / problem.scale[:2]
+    seen = problem.references[None, :, :2] / problem.scale[:2]
     assert np.array_equal(found, summaries.downsampled(seen)[0])
 
 
@@ -77,7 +77,7 @@ def test_starts_without_velocities_are_as_uncertain_as_they_say(problem) -> None
         seen = clean + sd * rng.standard_normal(clean.shape)
         states = np.concatenate([seen, np.zeros_like(seen)], axis=1)
         one = dataclasses.replace(
-            problem, start=states[:1], references=states[None, 1:], first_steps=(0,),
+            problem, start=states[:1], references=states[1:], first_steps=(0,),
             noise=np.array([sd, sd, np.inf, np.inf]),
         )  # fmt: skip
         (start,) = find_starts(one)
