@@ -6,9 +6,8 @@ that of `calculate_intervals`) by the search over windows that `csvgd` has, too 
 `mujoco.sysid` itself would need the extra `mujoco[sysid]`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -17,10 +16,10 @@ from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.posterior_samples import knowledge_level
+from emppi_ros.identify.common.posterior_samples import knowledge_levels
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.multiple_shooting import particle_summary, training_data
-from emppi_ros.identify.multiple_shooting.particle_summary import SystemResult, summarize
+from emppi_ros.identify.multiple_shooting.particle_summary import diagnose, explain
 from emppi_ros.identify.multiple_shooting.problem import LIMIT
 from emppi_ros.identify.multiple_shooting.training_data import TrainingData, WindowConfig
 from emppi_ros.identify.multiple_shooting.window_search import (
@@ -69,36 +68,30 @@ class SysidMethod(Method):
         problem = replace(data.problem, continuous=result.worse is None)
         data = replace(data, problem=problem, windows=result.windows)
         count = len(plant.unknowns)
-        knowledge = [knowledge_level(share) for share in result.sd(count)]
+        knowledge = knowledge_levels(result.sd(count))
         kept = posterior_samples.excited(knowledge)
-        particle = particle_summary.select_converged(data, result.z[None], run.threads)
-        particle_summary.check(plant, data, particle)
         theta = data.problem.theta(draw(result, count, options.spread, run.seed))
-        system = SystemResult(data, particle, np.array([result.log_p]), result.defect)
-        if problem.continuous:
-            forecasts = particle_summary.forecast(data, particle, run.threads)
-            system = system._replace(forecasts=forecasts)
-        else:
-            pieces = particle_summary.forecast_pieces(
-                plant, data, theta, particle.residual_rms, run.seed, run.threads
-            )
-            system = system._replace(pieces=pieces)
-        summary = summarize(plant, system)
-        _add_estimate(summary['parameters'].values(), data, result, knowledge)
-        names = [unknown.name for unknown in plant.unknowns]
-        directions = posterior_samples.unobservable_directions(result.covariance[:count, :count])
-        summary['unexcited_directions'] = posterior_samples.describe_directions(directions, names)
-        del summary['particles'], summary['stranded']
+        system = explain(
+            plant, data, result.z[None], np.array([result.log_p]), result.defect, run, theta
+        )
+        value, sd = in_units(data, result)
+        more = {}
+        if result.by_joints.any():
+            more['sd_by_joints'] = (result.share_by_joints(count) * sd).tolist()
+        summary = posterior_samples.summarize(
+            plant.unknowns, value, sd, knowledge,
+            posterior_samples.unobservable_directions(result.covariance[:count, :count]),
+            at_bound=system.converged.at_bound, **more,
+        )  # fmt: skip
+        summary |= diagnose(plant, system)
         if note := result.note(data):
             summary['notes'] = '; '.join([*filter(None, [summary.get('notes')]), note])
 
         def sample_forecasts() -> list[HeldOutForecast]:
             if not problem.continuous:
                 return list(system.pieces)
-            samples = particle_summary.with_particles(particle, theta)
-            return particle_summary.futures(
-                data, particle_summary.forecast(data, samples, run.threads)
-            )
+            forecasts = particle_summary.forecast(data, system.converged, theta, run.threads)
+            return system._replace(forecasts=forecasts).held_out
 
         return Identification(
             summary,
@@ -124,21 +117,6 @@ def draw(result: WindowEstimate, parameters: int, spread: float, seed: int) -> A
     return posterior_samples.draw_within_bounds(
         result.z[:parameters], covariance, np.ones(parameters), box, rng
     )
-
-
-def _add_estimate(
-    rows: Iterable[dict[str, Any]],
-    data: TrainingData,
-    result: WindowEstimate,
-    knowledge: Sequence[str],
-) -> None:
-    """Set values and standard deviations in the rows of parameters."""
-    shares = result.share_by_joints(len(knowledge)).tolist()
-    found = zip(*in_units(data, result), knowledge, shares, strict=True)
-    for row, (value, sd, level, share) in zip(rows, found, strict=True):
-        row.update(value=float(value), sd=float(sd), knowledge=level)
-        if result.by_joints.any():
-            row['sd_by_joints'] = share * float(sd)
 
 
 def in_units(data: TrainingData, result: WindowEstimate) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.checkpoint import Checkpoint
 from emppi_ros.identify.common.figures import Convergence
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.posterior_samples import PRIOR_SAMPLES, knowledge_level
+from emppi_ros.identify.common.posterior_samples import PRIOR_SAMPLES, knowledge_levels
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.multiple_shooting import training_data
 from emppi_ros.identify.multiple_shooting.problem import ShootingProblem
@@ -175,19 +175,12 @@ def summarize(
     plant: Plant, problem: ShootingProblem, coordinates: Array, result: Result
 ) -> dict[str, Any]:
     """Return each parameter with its uncertainty, and how far the density can be trusted."""
-    theta = problem.theta(coordinates)
-    low, high = np.quantile(theta, [0.05, 0.95], axis=0)
-    rows = posterior_samples.parameter_rows(
-        plant.unknowns,
-        theta.mean(axis=0),
-        theta.std(axis=0),
-        [knowledge_level(sd) for sd in coordinates.std(axis=0)],
-        lowest=low.tolist(),  # 5 % quantile
-        highest=high.tolist(),  # 95 % quantile
-        coverage=result.learned.coverage.tolist(),
+    knowledge = knowledge_levels(coordinates.std(axis=0))
+    coverage = result.learned.coverage.tolist()
+    summary = posterior_samples.summarize_samples(
+        plant.unknowns, problem.theta(coordinates), knowledge, coverage=coverage
     )
-    summary: dict[str, Any] = {
-        'parameters': rows,
+    summary |= {
         'log_density': -result.learned.loss,
         'tests': result.learned.tests,
         'distance': result.distance,

@@ -180,6 +180,10 @@ class Plant:
             np.array([unknown.upper for unknown in self.unknowns]),
         )
 
+    def at_bound(self, theta: Array) -> list[bool]:
+        """Return which parameters (P,) are at a bound."""
+        return [value in ends for value, *ends in zip(theta, *self.bounds, strict=True)]
+
     def at(self, theta: Array) -> mujoco.MjModel:
         """Return a copy of the model with parameters (P,), for discrete inverse dynamics."""
         changed = copy.copy(self.model)

@@ -16,8 +16,12 @@ from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.csvgd import csvgd, model_errors
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig, CsvgdPosterior, CsvgdProgress, CsvgdState
 from emppi_ros.identify.methods import Identification, Method, RunSettings
-from emppi_ros.identify.multiple_shooting import particle_summary, training_data, window_search
-from emppi_ros.identify.multiple_shooting.particle_summary import SystemResult, summarize_all
+from emppi_ros.identify.multiple_shooting import training_data, window_search
+from emppi_ros.identify.multiple_shooting.particle_summary import (
+    SystemResult,
+    explain,
+    summarize_all,
+)
 from emppi_ros.identify.multiple_shooting.target_density import SimulationRecipe
 from emppi_ros.identify.multiple_shooting.training_data import TrainingData, WindowConfig
 from emppi_ros.model import scene
@@ -164,16 +168,8 @@ def _infer(
     """Return the particles of a system, and the median log likelihood of each iteration."""
     with named_errors(data.names[0] if len(data.names) == 1 else ''):
         posterior, medians = _sample(data, config, saved, run)
-        converged = particle_summary.select_converged(data, posterior.z, run.threads)
-        particle_summary.check(plant, data, converged)
-    system = SystemResult(data, converged, posterior.log_p, posterior.defect)
-    if data.problem.continuous:
-        forecasts = particle_summary.forecast(data, converged, run.threads)
-        return system._replace(forecasts=forecasts), np.array(medians)
-    pieces = particle_summary.forecast_pieces(
-        plant, data, converged.theta, converged.residual_rms, run.seed, run.threads
-    )
-    return system._replace(pieces=pieces), np.array(medians)
+        system = explain(plant, data, posterior.z, posterior.log_p, posterior.defect, run)
+    return system, np.array(medians)
 
 
 def _sample(

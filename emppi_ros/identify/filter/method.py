@@ -13,7 +13,7 @@ from emppi_ros.identify.common import checkpoint, posterior_samples
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.checkpoint import Checkpoint
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.posterior_samples import knowledge_level
+from emppi_ros.identify.common.posterior_samples import knowledge_levels
 from emppi_ros.identify.filter import recordings as belief_recordings
 from emppi_ros.identify.filter import smc
 from emppi_ros.identify.filter.likelihood import LikelihoodFactory, RecordingLikelihood
@@ -162,7 +162,7 @@ def infer_task(
             )
     before = task.prior.sample(_PRIOR_DRAWS, rng).std(axis=0)
     shares = posterior.theta.std(axis=0) / np.where(before > 0.0, before, 1.0)
-    knowledge = tuple(knowledge_level(share) for share in shares)
+    knowledge = knowledge_levels(shares)
     posterior_samples.excited(knowledge)
     count = sum(len(one.observations) for one in data)
     return FilterResult(posterior, knowledge, innovations, count)
@@ -171,19 +171,8 @@ def infer_task(
 def summarize(task: Task, result: FilterResult) -> dict[str, Any]:
     """Return each parameter with its uncertainty, and the convergence of the inference."""
     theta = result.posterior.theta
-    low, high = np.quantile(theta, [0.05, 0.95], axis=0)
     return {
-        'parameters': {
-            p.name: {
-                'value': float(theta[:, i].mean()),
-                'sd': float(theta[:, i].std()),
-                'lowest': float(low[i]),  # 5 % quantile
-                'highest': float(high[i]),  # 95 % quantile
-                'unit': p.unit,
-                'knowledge': result.knowledge[i],
-            }
-            for i, p in enumerate(task.parameters)
-        },
+        **posterior_samples.summarize_samples(task.parameters, theta, result.knowledge),
         'particles': len(theta),
         'moments': result.observations,
         'powers': len(result.posterior.powers) - 1,

@@ -11,7 +11,8 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.posterior_samples import knowledge_level
+from emppi_ros.identify.common.posterior_samples import knowledge_levels
+from emppi_ros.identify.methods import RunSettings
 from emppi_ros.identify.multiple_shooting import forecast as window_forecast
 from emppi_ros.identify.multiple_shooting import target_density, torque_noise
 from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
@@ -46,7 +47,13 @@ class ConvergedParticles(NamedTuple):
     @property
     def knowledge(self) -> tuple[str, ...]:
         """Knowledge of each parameter: found, vague or unexcited."""
-        return tuple(knowledge_level(x) for x in self.sd)
+        return knowledge_levels(self.sd)
+
+    @property
+    def at_bound(self) -> list[bool]:
+        """Whether the median of each parameter (P,) is at a limit."""
+        middle = np.median(self.coordinates, axis=0)
+        return [abs(value) > _AT_LIMIT for value in middle.tolist()]
 
 
 def select_converged(learned: TrainingData, z: Array, threads: int = 0) -> ConvergedParticles:
@@ -128,26 +135,26 @@ def noise_advice(plant: Plant, learned: TrainingData, converged: ConvergedPartic
 
 
 def forecast(
-    learned: TrainingData, converged: ConvergedParticles, threads: int = 0
+    learned: TrainingData, converged: ConvergedParticles, theta: Array, threads: int = 0
 ) -> list[Array]:
-    """Return the forecast (N, T, S) of the held-out part of each recording."""
-    problem, results, count = learned.problem, [], len(converged.theta)
+    """
+    Return forecasts (N, T, S) of the held-out parts by parameters (N, P).
+
+    They begin where the particles end: each its own, or all of the parameters at the only one.
+    """
+    problem, results = learned.problem, []
     knowns = np.split(problem.controls, problem.first_steps[1:])  # of each recording, until then
     for ends, known, (_, controls) in zip(converged.ends, knowns, learned.later, strict=True):
+        starts = np.broadcast_to(ends, (len(theta), ends.shape[1]))
         if not len(controls):  # no held-out part
-            results.append(np.empty((count, 0, ends.shape[1])))
+            results.append(np.empty((len(theta), 0, ends.shape[1])))
             continue
-        ensemble = Ensemble(problem.model, problem.parameters, count, 1, threads)
-        ensemble.write(converged.theta)
+        ensemble = Ensemble(problem.model, problem.parameters, len(theta), 1, threads)
+        ensemble.write(theta)
         inputs = Inputs(np.concatenate([known, controls]))
         steps = np.arange(len(known), len(inputs.ctrl))[None]
-        results.append(roll_out(ensemble, inputs, steps, ends[:, None])[0][:, 0])
+        results.append(roll_out(ensemble, inputs, steps, starts[:, None])[0][:, 0])
     return results
-
-
-def with_particles(one: ConvergedParticles, theta: Array) -> ConvergedParticles:
-    """Return the result of a single estimate with posterior draws theta (N, P) in its place."""
-    return one._replace(theta=theta, ends=one.ends.repeat(len(theta), axis=1))
 
 
 def futures(learned: TrainingData, forecasts: Sequence[Array]) -> list[HeldOutForecast]:
@@ -202,41 +209,65 @@ def forecast_pieces(
     )
 
 
+def explain(
+    plant: Plant, learned: TrainingData, z: Array, log_p: Array, defect: float, run: RunSettings,
+    theta: Array | None = None,
+) -> SystemResult:  # fmt: skip
+    """
+    Return how particles z (N, D) explain a system, and forecast it.
+
+    Forecasts that begin anew are by parameters `theta` (n, P); default: those of the particles.
+    IdentificationError if the particles do not explain the recordings.
+    """
+    converged = select_converged(learned, z, run.threads)
+    check(plant, learned, converged)
+    system = SystemResult(learned, converged, log_p, defect)
+    if learned.problem.continuous:
+        forecasts = forecast(learned, converged, converged.theta, run.threads)
+        return system._replace(forecasts=forecasts)
+    theta = converged.theta if theta is None else theta
+    pieces = forecast_pieces(plant, learned, theta, converged.residual_rms, run.seed, run.threads)
+    return system._replace(pieces=pieces)
+
+
 def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
-    """Return the estimate of each parameter, and diagnostics, for the summary."""
-    learned, converged = system.learned, system.converged
-    noise = learned.problem.noise
-    names = measurement_names(plant.model)
-    middle = np.abs(np.median(converged.coordinates, axis=0))
-    at_bound = (middle > _AT_LIMIT).tolist()
-    parameters = _rows(plant, converged.theta, converged.knowledge, at_bound)
-    errors = _forecast_error(learned, system.forecasts)
-    known = [i for i, sd in enumerate(noise) if np.isfinite(sd)]
-    left = np.sqrt(np.mean(converged.residual_rms**2, axis=0))
-    covariance = np.cov(converged.coordinates.T, ddof=0).reshape(2 * [len(middle)])
-    directions = posterior_samples.unobservable_directions(covariance)
-    summary: dict[str, Any] = {
-        'parameters': parameters,
-        'unexcited_directions': posterior_samples.describe_directions(
-            directions, [u.name for u in plant.unknowns]
+    """Return the estimate of each parameter by particles, and diagnostics."""
+    particles = system.converged
+    covariance = np.atleast_2d(np.cov(particles.coordinates.T, ddof=0))
+    return {
+        **_parameters(
+            plant, particles.theta, particles.knowledge, particles.at_bound,
+            posterior_samples.unobservable_directions(covariance),
         ),
-        'particles': len(converged.theta),
-        'stranded': converged.stranded,
+        'particles': len(particles.theta),
+        'stranded': particles.stranded,
+        **diagnose(plant, system),
+    }  # fmt: skip
+
+
+def diagnose(plant: Plant, system: SystemResult) -> dict[str, Any]:
+    """Return how well a system is explained and forecast, and notes, for the summary."""
+    learned, noise = system.learned, system.learned.problem.noise
+    names = measurement_names(plant.model)
+    errors = _forecast_error(learned, system.forecasts)
+    measured = np.flatnonzero(np.isfinite(noise)).tolist()
+    rms = np.sqrt(np.mean(system.converged.residual_rms**2, axis=0))
+    diagnostics: dict[str, Any] = {
         'median_log_likelihood': float(np.median(system.log_p)),
         'defect': system.defect,
         'windows': learned.windows,
         'steps': len(learned.problem.controls),
-        'noise': {names[i]: float(noise[i]) for i in known},
-        'residual_in_noise': {names[i]: float(left[i] / noise[i]) for i in known},
-        'held_out_error': {names[i]: float(errors[i]) for i in known if np.isfinite(errors[i])},
+        'noise': {names[i]: float(noise[i]) for i in measured},
+        'residual_in_noise': {names[i]: float(rms[i] / noise[i]) for i in measured},
+        'held_out_error': {names[i]: float(errors[i]) for i in measured if np.isfinite(errors[i])},
     }
     if not learned.problem.continuous:
-        del summary['defect']
+        del diagnostics['defect']
     if system.pieces:
-        summary |= window_forecast.summarize(system.pieces, 'position/')
-    if notes := [*learned.notes, *noise_advice(plant, learned, converged)]:
-        summary['notes'] = '; '.join(notes)
-    return summary
+        diagnostics |= window_forecast.summarize(system.pieces, 'position/')
+    if notes := [*learned.notes, *noise_advice(plant, learned, system.converged)]:
+        diagnostics['notes'] = '; '.join(notes)
+    return diagnostics
 
 
 def _forecast_error(learned: TrainingData, forecasts: Sequence[Array]) -> Array:
@@ -251,12 +282,14 @@ def _forecast_error(learned: TrainingData, forecasts: Sequence[Array]) -> Array:
     return np.asarray(np.sqrt(squares.mean(axis=0)))
 
 
-def _rows(
-    plant: Plant, theta: Array, knowledge: Sequence[str], at_bound: Sequence[bool]
-) -> dict[str, dict[str, Any]]:
+def _parameters(
+    plant: Plant, theta: Array, knowledge: Sequence[str], at_bound: Sequence[bool],
+    directions: Array | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Return the summary of each parameter, with mean and sd of particles (N, P)."""
-    mean, sd = [x.mean() for x in theta.T], [x.std() for x in theta.T]
-    return posterior_samples.parameter_rows(plant.unknowns, mean, sd, knowledge, at_bound=at_bound)
+    return posterior_samples.summarize(
+        plant.unknowns, *posterior_samples.moments(theta), knowledge, directions, at_bound=at_bound
+    )
 
 
 def summarize_all(plant: Plant, systems: Sequence[SystemResult]) -> dict[str, Any]:
@@ -268,7 +301,7 @@ def summarize_all(plant: Plant, systems: Sequence[SystemResult]) -> dict[str, An
     rows = [[one['parameters'][u.name] for one in each.values()] for u in plant.unknowns]
     knowledge = [max((x['knowledge'] for x in of), key=_KNOWLEDGE_ORDER.index) for of in rows]
     at_bound = [any(x['at_bound'] for x in of) for of in rows]
-    whole: dict[str, Any] = {'parameters': _rows(plant, theta, knowledge, at_bound)}
+    whole = _parameters(plant, theta, knowledge, at_bound)
     for name in ('particles', 'stranded', 'windows', 'steps'):
         whole[name] = sum(one[name] for one in each.values())
     notes = [f'{of}: {one.pop("notes")}' for of, one in each.items() if 'notes' in one]

@@ -11,7 +11,7 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.posterior_samples import knowledge_level
+from emppi_ros.identify.common.posterior_samples import knowledge_levels
 from emppi_ros.identify.rigid_body import (
     arm,
     body_posterior,
@@ -73,8 +73,6 @@ def summarize(plant: Plant, estimate: RigidBodyEstimate, draws: PosteriorDraws) 
     )[0]
     sd, scales = theta.std(axis=0), plant.scales
     shares = sd / np.hypot(sd, scales)  # as if the scale were the sd of a prior
-    knowledge = [knowledge_level(share) for share in shares]
-    rows = posterior_samples.parameter_rows(plant.unknowns, best, sd, knowledge)
     names = scene.names(recorded.model, 'joint')
     residual_rms = np.sqrt(np.mean(estimate.fit.residuals**2, axis=0))
     counts = [len(recording.training.samples.torque) for recording in recorded.recordings]
@@ -85,8 +83,8 @@ def summarize(plant: Plant, estimate: RigidBodyEstimate, draws: PosteriorDraws) 
     def named(values: Array) -> dict[str, float]:
         return dict(zip(names, values.tolist(), strict=True))
 
-    summary = {
-        'parameters': rows,
+    summary = posterior_samples.summarize(plant.unknowns, best, sd, knowledge_levels(shares))
+    summary |= {
         'bodies': {
             name: body._asdict()
             for name, body in composite_bodies.body_inertials(

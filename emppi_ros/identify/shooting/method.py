@@ -76,11 +76,10 @@ class ShootingMethod(Method):
         by_joints = uncertainty.joint_covariance(plant, motion, result, run.threads)
         by_errors = uncertainty.covariance(result)
         covariance = by_errors + by_joints
-        sd = np.sqrt(np.diag(covariance))
-        knowledge = [posterior_samples.knowledge_level(share) for share in sd]
+        knowledge = posterior_samples.knowledge_levels(np.sqrt(np.diag(covariance)))
         kept = posterior_samples.excited(knowledge)
-        wide = options.widen**2 * by_errors + by_joints
-        samples = _draw(plant, result, wide, kept, run.seed)
+        wide = (options.widen**2 * by_errors + by_joints) * np.outer(plant.scales, plant.scales)
+        samples = posterior_samples.draw_linearised(plant, result.theta, wide, kept, run.seed)
         forecasts = _forecast(plant, samples, result, motion, parts, run)
         summary = _summarize(plant, result, covariance, by_joints, knowledge, forecasts)
         if notes := fits.notes(plant):
@@ -171,22 +170,6 @@ def _lengths(motion: Motion, longest: float) -> list[int]:
     return lengths
 
 
-def _draw(
-    plant: Plant, result: ShootingEstimate, covariance: Array, kept: Sequence[int], seed: int
-) -> Array:
-    """Return samples (n, P) of the posterior; parameters that were not excited are equal."""
-    scales = plant.scales[list(kept)]
-    samples = np.tile(result.theta, (posterior_samples.PRIOR_SAMPLES, 1))
-    samples[:, kept] = posterior_samples.draw_within_bounds(
-        result.theta[kept],
-        covariance[np.ix_(kept, kept)] * np.outer(scales, scales),
-        scales,
-        (plant.bounds[0][kept], plant.bounds[1][kept]),
-        np.random.default_rng(seed),
-    )
-    return samples
-
-
 def _forecast(
     plant: Plant,
     samples: Array,
@@ -214,21 +197,14 @@ def _summarize(
 ) -> dict[str, Any]:
     """Return the estimate of each parameter, and diagnostics."""
     joints = scene.names(plant.model, 'joint')
-    at_bound = [value in ends for value, *ends in zip(result.theta, *plant.bounds, strict=True)]
-    sd, own = (plant.scales * np.sqrt(np.diag(one)) for one in (covariance, by_joints))
-    directions = posterior_samples.unobservable_directions(covariance)
-    summary: dict[str, Any] = {
-        'parameters': posterior_samples.parameter_rows(
-            plant.unknowns,
-            result.theta,
-            sd,
-            knowledge,
-            at_bound=at_bound,
-            **({'sd_by_joints': own.tolist()} if own.any() else {}),
-        ),
-        'unexcited_directions': posterior_samples.describe_directions(
-            directions, [unknown.name for unknown in plant.unknowns]
-        ),
+    sd, joint_sd = (plant.scales * np.sqrt(np.diag(part)) for part in (covariance, by_joints))
+    more = {'sd_by_joints': joint_sd.tolist()} if joint_sd.any() else {}
+    summary = posterior_samples.summarize(
+        plant.unknowns, result.theta, sd, knowledge,
+        posterior_samples.unobservable_directions(covariance),
+        at_bound=plant.at_bound(result.theta), **more,
+    )  # fmt: skip
+    summary |= {
         'iterations': result.iterations,
         'converged': result.converged,
         'step_s': float(plant.model.opt.timestep),

@@ -7,7 +7,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.posterior_samples import knowledge_level
+from emppi_ros.identify.common.posterior_samples import knowledge_levels
 from emppi_ros.identify.states import solver
 from emppi_ros.identify.states.solver import Iterate, ProgressCallback, SolverConfig
 from emppi_ros.identify.states.uncertainty import Uncertainty, estimate_uncertainty
@@ -50,8 +50,7 @@ def estimate(
         best = first._replace(iterations=best.iterations)
     best = best._replace(iterations=first.iterations + best.iterations)
     uncertainty = estimate_uncertainty(plant, motion, config.state_weight, best)
-    shares = uncertainty.sd / plant.scales
-    return StatesEstimate(best, uncertainty, tuple(knowledge_level(share) for share in shares))
+    return StatesEstimate(best, uncertainty, knowledge_levels(uncertainty.sd / plant.scales))
 
 
 def initial_states(plant: Plant, motion: Motion) -> Array:

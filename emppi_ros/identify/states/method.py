@@ -172,15 +172,8 @@ def draw_samples(plant: Plant, result: StatesEstimate, spread: float, seed: int)
     deviations, which the paper finds too small by several times (section 4.5).
     """
     kept = posterior_samples.excited(result.knowledge)
-    samples = np.tile(result.theta, (posterior_samples.PRIOR_SAMPLES, 1))
-    samples[:, kept] = posterior_samples.draw_within_bounds(
-        result.theta[kept],
-        spread**2 * result.uncertainty.covariance[np.ix_(kept, kept)],
-        plant.scales[kept],
-        (plant.bounds[0][kept], plant.bounds[1][kept]),
-        np.random.default_rng(seed),
-    )
-    return samples
+    covariance = spread**2 * result.uncertainty.covariance
+    return posterior_samples.draw_linearised(plant, result.theta, covariance, kept, seed)
 
 
 class CheckedPrior(NamedTuple):
@@ -241,7 +234,7 @@ def draw_prior(
     shares = (result.uncertainty.sd / plant.scales)[kept]
     while last.missed:
         spread *= _WIDER
-        if posterior_samples.knowledge_level(float(np.max(spread * shares))) == 'unexcited':
+        if 'unexcited' in posterior_samples.knowledge_levels(spread * shares):
             return first
         try:
             last = check(spread, draw_samples(plant, result, spread, seed))
@@ -253,17 +246,16 @@ def draw_prior(
 def summarize(plant: Plant, result: StatesEstimate) -> dict[str, Any]:
     """Return each parameter with its uncertainty, and the convergence of the search."""
     solution, uncertainty = result.solution, result.uncertainty
-    at_bound = [value in ends for value, *ends in zip(result.theta, *plant.bounds, strict=True)]
-    names = [unknown.name for unknown in plant.unknowns]
     dofs = _dof_names(plant.model)
     return {
-        'parameters': posterior_samples.parameter_rows(
-            plant.unknowns, result.theta, uncertainty.sd, result.knowledge, at_bound=at_bound
-        ),
-        # in the parameters' scales
-        'unexcited_directions': posterior_samples.describe_directions(
-            uncertainty.directions, names
-        ),
+        **posterior_samples.summarize(
+            plant.unknowns,
+            result.theta,
+            uncertainty.sd,
+            result.knowledge,
+            uncertainty.directions,
+            at_bound=plant.at_bound(result.theta),
+        ),  # fmt: skip
         'iterations': solution.iterations,
         'converged': solution.converged,
         'mean_cost': solution.mean_cost,
