@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+import functools
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from emppi_ros.identify.bayessim import simulations
 from emppi_ros.identify.bayessim.box import BoxedMixture
 from emppi_ros.identify.bayessim.mixture_density_network import TrainingConfig
 from emppi_ros.identify.bayessim.posterior import DensityConfig, LearnedPosterior
-from emppi_ros.identify.bayessim.simulations import PairRecipe, Pairs
+from emppi_ros.identify.bayessim.simulations import PairRecipe, Pairs, PairSimulation
 from emppi_ros.identify.bayessim.starts import find_starts
 from emppi_ros.identify.common import checkpoint, posterior_samples
 from emppi_ros.identify.common import options as fields
@@ -76,7 +77,9 @@ class BayesSimMethod(Method):
     ) -> Identification:  # fmt: skip
         """Simulate, learn the density, and evaluate it at the recordings."""
         problem = beginnings(plant, recordings, options.duration, options.noise)
-        recipe = PairRecipe(problem, find_starts(problem), options.summary, run.seed)
+        recipe = functools.partial(
+            PairSimulation, problem, find_starts(problem), options.summary, run.seed
+        )
         settings = {**asdict(options), 'step_s': problem.model.opt.timestep, 'seed': run.seed}
         dependencies = {
             'model': scene.digest(plant.model),
@@ -89,7 +92,7 @@ class BayesSimMethod(Method):
         with checkpoint.removed_on_error(run.out):
             pairs = _simulate(recipe, options, saved, run)
             learned = _learn(pairs, options, run)
-            observed = recipe.make(1, 1).observed()
+            observed = recipe(1, 1).observed()
             result = Result(
                 learned,
                 learned.at(observed),

@@ -165,19 +165,8 @@ def train(
     """
     Return the network with the lowest loss on validation pairs, and that loss by epoch.
 
-    Parameters
-    ----------
-    config : TrainingConfig
-        Settings.
-    inputs : (N, X) array
-        Inputs, of about unit variance.
-    targets : (N, P) array
-        Parameters that belong to them, of about unit variance.
-    rng : numpy Generator
-        Source of the initial weights, the validation pairs and the order of batches.
-    progress : callable
-        Gets the epochs done and the loss.
-
+    `inputs` (N, X) and `targets` (N, P) are pairs of about unit variance. The initial weights, the
+    validation pairs and the order of batches come from `rng`; `progress` gets epochs and loss.
     """
     network = make(config, inputs.shape[1], targets.shape[1], rng)
     order = rng.permutation(len(inputs))

@@ -8,7 +8,6 @@ gives the same bits.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 import functools
 from typing import NamedTuple
 
@@ -34,27 +33,21 @@ class Pairs(NamedTuple):
     summaries: Array  # (N, F)
 
 
-@dataclass(frozen=True)
-class PairRecipe:
-    """Everything needed to simulate pairs, here or on a cluster worker."""
-
-    problem: ShootingProblem
-    starts: Sequence[StartDistribution]  # of each recording
-    summary: str
-    seed: int
-
-    def make(self, pairs: int, threads: int) -> 'PairSimulation':
-        """Return the simulation of a number of pairs."""
-        return PairSimulation(self, pairs, threads)
-
-
 class PairSimulation:
     """Simulates pairs by their number."""
 
-    def __init__(self, recipe: PairRecipe, pairs: int, threads: int = 0) -> None:
-        """Create the models."""
-        self._recipe, self._problem = recipe, recipe.problem
-        problem = self._problem
+    def __init__(
+        self,
+        problem: ShootingProblem,
+        starts: Sequence[StartDistribution],
+        summary: str,
+        seed: int,
+        pairs: int,
+        threads: int = 0,
+    ) -> None:
+        """Create the models for a number of pairs; `starts` are of each recording."""
+        self._problem, self._starts, self._seed = problem, starts, seed
+        self._summary = SUMMARIES[summary]
         measured = np.isfinite(problem.noise)
         seen = np.ones((len(problem.controls), len(measured)), bool)
         if problem.seen is not None:
@@ -67,12 +60,12 @@ class PairSimulation:
     def simulate(self, numbers: Array) -> Pairs:
         """Return the pairs of numbers (N,)."""
         problem, ensemble = self._problem, self._ensemble
-        rngs = [np.random.default_rng([self._recipe.seed, int(number)]) for number in numbers]
+        rngs = [np.random.default_rng([self._seed, int(number)]) for number in numbers]
         size = len(problem.parameters)
         coordinates = np.array([rng.uniform(-LIMIT, LIMIT, size) for rng in rngs])
         ensemble.write(problem.theta(coordinates))
         parts, diverged = [], np.zeros(len(rngs), bool)
-        for start, begin, end in zip(self._recipe.starts, *_bounds(problem), strict=True):
+        for start, begin, end in zip(self._starts, *_bounds(problem), strict=True):
             drawn = start.mean + _normal(rngs, len(start.mean)) @ start.root.T
             steps = np.arange(begin, end)[None]
             states, lost = roll_out(ensemble, problem.inputs, steps, drawn[:, None])
@@ -103,7 +96,10 @@ class PairSimulation:
         measured = np.isfinite(problem.noise)
         sd = np.where(measured, problem.noise, 0.0)
         values = (states + sd * noise) / problem.scale
-        return SUMMARIES[self._recipe.summary](values[..., measured])
+        return self._summary(values[..., measured])
+
+
+PairRecipe = Callable[[int, int], PairSimulation]  # pairs, threads
 
 
 def simulate_all(
@@ -143,7 +139,7 @@ def _simulator(
     """Return what simulates the pairs of numbers (N,): on a cluster, or here."""
     if share is not None:
         return functools.partial(share, 'simulate')  # workers make their own
-    here = recipe.make(BLOCK, threads)
+    here = recipe(BLOCK, threads)
     return lambda numbers: [here.simulate(numbers)]
 
 

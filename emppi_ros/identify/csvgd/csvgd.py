@@ -113,8 +113,9 @@ def infer(
     need no growing stiffness, ascent or jumps: they move until their mean has settled, and draws
     follow.
     """
-    recipe = target_density.SimulationRecipe(problem, settings.windows)
-    simulation = target_density.ParticleSimulation(recipe, settings.particles, threads, share)
+    simulation = target_density.ParticleSimulation(
+        problem, settings.windows, settings.particles, threads, share
+    )
     shooter, density = simulation.shooter, simulation.density
     if state is not None:
         z = state.z.copy()

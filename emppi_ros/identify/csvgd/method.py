@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+import functools
 from typing import Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ from emppi_ros.identify.multiple_shooting.particle_summary import (
     explain,
     summarize_all,
 )
-from emppi_ros.identify.multiple_shooting.target_density import SimulationRecipe
+from emppi_ros.identify.multiple_shooting.target_density import ParticleSimulation
 from emppi_ros.identify.multiple_shooting.training_data import TrainingData, WindowConfig
 from emppi_ros.model import scene
 from emppi_ros.parallel import workers
@@ -187,7 +188,7 @@ def _sample(
             medians.append(float(np.median(now.evaluation.log_p)))
             advance(now.iteration, f'log likelihood {medians[-1]:.4g}')
 
-        recipe = SimulationRecipe(data.problem, config.windows)
+        recipe = functools.partial(ParticleSimulation, data.problem, config.windows)
         with workers.shared(recipe, run.scheduler) as share:
             posterior = csvgd.infer(
                 data.problem, config, run.threads, watch, state, share, data.begin

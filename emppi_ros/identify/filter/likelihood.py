@@ -9,7 +9,6 @@ inverted.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,18 +20,6 @@ from emppi_ros.identify.filter.recordings import BeliefData
 from emppi_ros.model.ensemble import State
 from emppi_ros.priors.particles import uniform
 from emppi_ros.tasks.task import Task
-
-
-@dataclass(frozen=True)
-class LikelihoodFactory:
-    """Makes likelihoods of the same recordings for other numbers of particles, on workers."""
-
-    task: Task
-    data: Sequence[BeliefData]
-
-    def make(self, particles: int, threads: int) -> 'RecordingLikelihood':
-        """Return the likelihood for so many particles."""
-        return RecordingLikelihood(self.task, self.data, particles, threads)
 
 
 class RecordingLikelihood:

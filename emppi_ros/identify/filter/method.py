@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 import copy
 from dataclasses import asdict, dataclass, replace
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_levels
 from emppi_ros.identify.filter import recordings as belief_recordings
 from emppi_ros.identify.filter import smc
-from emppi_ros.identify.filter.likelihood import LikelihoodFactory, RecordingLikelihood
+from emppi_ros.identify.filter.likelihood import RecordingLikelihood
 from emppi_ros.identify.filter.smc import SmcConfig, SmcPosterior, SmcState
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.model import scene
@@ -141,7 +142,7 @@ def infer_task(
     data = [belief_recordings.build(task, recording) for recording in recordings]
     likelihood = RecordingLikelihood(task, data, config.particles, threads)
     rng = np.random.default_rng(seed)
-    with workers.shared(LikelihoodFactory(task, data), scheduler) as share:
+    with workers.shared(functools.partial(RecordingLikelihood, task, data), scheduler) as share:
 
         def log_likelihood(theta: Array) -> Array:
             if share is None:

@@ -36,33 +36,13 @@ def forecast(
     impulses: Array | None = None,
 ) -> HeldOutForecast | None:
     """
-    Return the forecast of measurements of `later`, which follows `known`.
+    Return forecasts, one after the other, of `later`, which follows `known` in a recording.
 
-    Parameters
-    ----------
-    plant : Plant
-        The model.
-    thetas : (N, P) array
-        Samples of the parameters.
-    scale : (nv,) array
-        Scale of the errors of measurements, whose distribution is Student's t.
-    known, later : Motion
-        The parts of one recording.
-    length : int
-        Steps to which the state before a forecast is fitted.
-    seed : int
-        Source of the states at the start, and of the measurement noise that is added.
-    threads : int
-        Threads of the simulation; 0: all cores.
-    impulses : (nv, nv) array or None
-        Covariance of random impulses in one step (`torque_noise`), which also act at the end of
-        the window before a forecast; None: there are none.
-
-    Returns
-    -------
-    HeldOutForecast or None
-        Forecasts one after the other; None if nothing is held out, or a simulation diverges.
-
+    They are by samples of the parameters (N, P). The state before a forecast is fitted to `length`
+    steps; `scale` (nv,) is that of the errors of measurements, whose distribution is Student's t.
+    `impulses` (nv, nv) are the covariance of random impulses in one step (`torque_noise`), which
+    also act at the end of the window before a forecast; None: there are none. States at the start
+    and measurement noise come from `seed`. None if nothing is held out, or a simulation diverges.
     """
     step_s = plant.model.opt.timestep
     horizon = max(round(HORIZON_S / step_s), 1)

@@ -1,6 +1,5 @@
 """Target density of the particles and their constraints (Heiden et al. 2022, Sec. IV)."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -174,18 +173,6 @@ def _limit_constraints(shooter: MultipleShooting, z: Array) -> tuple[Array, Arra
     return beyond, walls
 
 
-@dataclass(frozen=True)
-class SimulationRecipe:
-    """Everything needed to simulate particles, here or on a cluster worker."""
-
-    problem: ShootingProblem
-    windows: int
-
-    def make(self, particles: int, threads: int) -> 'ParticleSimulation':
-        """Return the simulation of a number of particles."""
-        return ParticleSimulation(self, particles, threads)
-
-
 class ParticleSimulation:
     """
     Evaluates N particles on this machine, or in blocks on the workers of a cluster.
@@ -195,14 +182,15 @@ class ParticleSimulation:
 
     def __init__(
         self,
-        recipe: SimulationRecipe,
+        problem: ShootingProblem,
+        windows: int,
         particles: int,
         threads: int = 0,
         share: Share | None = None,
     ) -> None:
         """Set up; models are created where they are simulated."""
         self._share = share
-        self.shooter = MultipleShooting(recipe.problem, particles, recipe.windows, threads)
+        self.shooter = MultipleShooting(problem, particles, windows, threads)
         self._joiner = WindowJoiner(self.shooter, threads)
 
     def density(self, z: Array) -> Evaluation:

@@ -36,28 +36,11 @@ def impulse_covariance(
     plant: Plant, theta: Array, scale: Array, motion: Motion, length: int, threads: int = 0
 ) -> Array | None:
     """
-    Return the covariance (nv, nv) of the impulses in one time step.
+    Return the covariance (nv, nv) of the impulses in one time step, N s or N m s.
 
-    Parameters
-    ----------
-    plant : Plant
-        The model.
-    theta : (P,) array
-        Its parameters.
-    scale : (nv,) array
-        Scale of the errors of measurements.
-    motion : Motion
-        What the parameters were learned from.
-    length : int
-        Steps of a window.
-    threads : int
-        Threads of the simulation; 0: all cores.
-
-    Returns
-    -------
-    array or None
-        None if there are no two consecutive windows, or a simulation diverges.
-
+    The parameters theta (P,) were learned from `motion`, the `scale` (nv,) is that of the errors
+    of measurements. None if there are no two consecutive windows of `length` steps, or a
+    simulation diverges.
     """
     cut = cuts.cut(motion, length)
     next_to = np.flatnonzero(np.diff(cut.recordings) == 0)

@@ -117,32 +117,11 @@ def estimate(
     progress: Callable[[float], None] = lambda _: None,
 ) -> ShootingEstimate:
     """
-    Return the parameters and starts that explain the windows best.
+    Return the parameters and starts that explain the windows of a motion best.
 
-    Parameters
-    ----------
-    plant : Plant
-        Model and unknown parameters.
-    motion : Motion
-        Positions, commands and external forces at the steps of the model.
-    windows : Windows
-        The windows of this motion.
-    theta : (P,) array
-        Where the search starts.
-    starts : (W, 2 nv) array
-        First guess of positions and velocities at the starts of the windows.
-    config : ShootingConfig
-        Settings.
-    threads : int
-        Threads of the simulation; 0: all cores.
-    progress : callable
-        Called with the cost of each iteration.
-
-    Raises
-    ------
-    IdentificationError
-        If the model diverges where the search starts.
-
+    The search begins at parameters theta (P,), and at positions and velocities `starts`
+    (W, 2 nv). `progress` gets the cost of each iteration. IdentificationError if the model
+    diverges where the search starts.
     """
     search = _DampedSearch(plant, windows, WindowSimulation(plant, motion, windows, threads))
     seen = search.seen

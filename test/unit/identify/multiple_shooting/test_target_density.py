@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import importlib
 
 import mujoco
@@ -16,7 +17,6 @@ from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
 from emppi_ros.identify.multiple_shooting.problem import LIMIT
 from emppi_ros.identify.multiple_shooting.target_density import (
     ParticleSimulation,
-    SimulationRecipe,
     evaluate,
     log_likelihood,
 )
@@ -164,7 +164,7 @@ def test_a_particle_that_diverges_has_no_density_and_moves_nobody(swing):
     assert not now.score[1].any() and np.all(np.isfinite(now.normals))
     z[:, -1] = np.nan
     with pytest.raises(IdentificationError, match='all particles diverge'):
-        ParticleSimulation(SimulationRecipe(swing, 3), 3, threads=1).density(z)
+        ParticleSimulation(swing, 3, 3, threads=1).density(z)
 
 
 @pytest.mark.slow
@@ -173,12 +173,12 @@ def test_a_cluster_changes_no_bit_and_is_an_error_when_it_dies(cluster, swing, m
     monkeypatch.setattr(module, 'PATIENCE_S', 0.5)
     monkeypatch.setattr(module, 'LOOK_S', 0.1)
     here = csvgd.infer(swing, SETTINGS, 1)
-    recipe = SimulationRecipe(swing, SETTINGS.windows)
+    recipe = functools.partial(ParticleSimulation, swing, SETTINGS.windows)
     with workers.shared(recipe, cluster.address) as share:
         there = csvgd.infer(swing, SETTINGS, 1, share=share)
         for one, other in zip(there, here, strict=True):
             np.testing.assert_array_equal(one, other)
-        simulation, z = ParticleSimulation(recipe, 5, share=share), here.z.copy()
+        simulation, z = recipe(5, share=share), here.z.copy()
         z[3:, -1] = np.nan  # all of one block
         np.testing.assert_array_equal(np.isfinite(simulation.density(z).log_p), [1, 1, 1, 0, 0])
         z[:, -1] = np.nan
