@@ -85,8 +85,8 @@ def read(bag: Bag, topics: DepthTopics) -> DepthBag:
         else:
             for name, value in zip(data.name, data.position, strict=False):
                 joints.setdefault(name, []).append((_seconds(data), float(value)))
-    for name, found in ((image, images), (info, infos)):
-        if not found:
+    for name, messages in ((image, images), (info, infos)):
+        if not messages:
             contents = ', '.join(sorted(bag.counts)) or 'no messages'
             raise ReplayError(f'{bag.path}: no message on {name}; the bag contains: {contents}')
     task = parse_task(text, f'{bag.path}: {_TASK}') if text else None
@@ -99,7 +99,7 @@ def read(bag: Bag, topics: DepthTopics) -> DepthBag:
     start = _seconds(images[0])
     video = DepthVideo(
         depth_messages.read_camera(infos[0], pose),
-        np.array([_seconds(one) - start for one in images]),
+        np.array([_seconds(message) - start for message in images]),
         lambda i: depth_messages.read_depth(images[i]),
     )
     return DepthBag(video, {k: _track(v, start) for k, v in joints.items()}, task, bag.cut)
@@ -111,15 +111,15 @@ def _seconds(message: Any) -> float:
 
 def _in_order(images: Sequence[Any]) -> list[Any]:
     """Return images in the order of their stamps, each stamp once."""
-    first = {stamp_ns(one.header.stamp): one for one in reversed(images)}
+    first = {stamp_ns(image.header.stamp): image for image in reversed(images)}
     return [first[stamp] for stamp in sorted(first)]
 
 
 def _check_same(bag: Bag, infos: Sequence[Any]) -> None:
     """Raise PoseError if intrinsics change."""
-    known = {(one.width, one.height, *one.k) for one in infos}
-    if len(known) > 1:
-        raise PoseError(f'{bag.path}: {len(known)} cameras on one topic: intrinsics differ')
+    cameras = {(info.width, info.height, *info.k) for info in infos}
+    if len(cameras) > 1:
+        raise PoseError(f'{bag.path}: {len(cameras)} cameras on one topic: intrinsics differ')
 
 
 def _track(samples: Sequence[tuple[float, float]], start: float) -> tuple[Array, Array]:

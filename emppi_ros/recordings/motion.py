@@ -211,8 +211,8 @@ def _interpolate_poses(pose: Signal, time: Array) -> Array:
 def near_samples(signal: Signal, time: Array, h: float) -> Bools:
     """Return whether each of the times (n,), which are `h` apart, is next to a sample."""
     after = np.clip(np.searchsorted(signal.time, time), 1, len(signal.time) - 1)
-    away = np.minimum(np.abs(signal.time[after] - time), np.abs(time - signal.time[after - 1]))
-    near: Bools = away <= 0.5 * h * (1.0 + 1e-6)
+    distance = np.minimum(np.abs(signal.time[after] - time), np.abs(time - signal.time[after - 1]))
+    near: Bools = distance <= 0.5 * h * (1.0 + 1e-6)
     return near
 
 

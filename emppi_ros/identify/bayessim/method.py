@@ -136,7 +136,7 @@ def beginnings(
         problem,
         controls=problem.controls[rows],
         references=problem.references[rows],
-        seen=None if problem.seen is None else problem.seen[rows],
+        observed=None if problem.observed is None else problem.observed[rows],
         first_steps=tuple(length * i for i in range(len(problem.first_steps))),
     )
 
@@ -145,7 +145,7 @@ def _simulate(
     recipe: PairRecipe, options: BayesSimOptions, saved: Checkpoint, run: RunSettings
 ) -> Pairs:
     arrays = saved.read()
-    known = Pairs(**arrays) if arrays else None
+    resumed = Pairs(**arrays) if arrays else None
     with run.progress('simulations', options.simulations, 'simulations') as advance:
 
         def watch(pairs: Pairs) -> None:
@@ -154,7 +154,7 @@ def _simulate(
 
         with workers.shared(recipe, run.scheduler) as share:
             return simulations.simulate_all(
-                recipe, options.simulations, known, watch, run.threads, share
+                recipe, options.simulations, resumed, watch, run.threads, share
             )
 
 

@@ -128,8 +128,8 @@ def loss_and_gradient(
     """
     values = activations(network, inputs)
     heads = split(network, values[-1])
-    root, apart = roots(heads), targets[:, None] - heads.means
-    whitened = np.einsum('nkij,nkj->nki', root, apart)
+    root, deviation = roots(heads), targets[:, None] - heads.means
+    whitened = np.einsum('nkij,nkj->nki', root, deviation)
     parts = (
         heads.logits - logsumexp(heads.logits, axis=1, keepdims=True)
         + heads.log_scales.sum(axis=2) - 0.5 * np.sum(whitened**2, axis=2)
@@ -142,11 +142,11 @@ def loss_and_gradient(
     slopes = (
         softmax(heads.logits, axis=1) - share[..., 0],
         -share * np.einsum('nkij,nki->nkj', root, whitened),
-        share * (whitened * np.exp(heads.log_scales) * apart - 1.0) * inside,
-        share * (whitened[..., below[0]] * apart[..., below[1]]),
+        share * (whitened * np.exp(heads.log_scales) * deviation - 1.0) * inside,
+        share * (whitened[..., below[0]] * deviation[..., below[1]]),
     )
     number = len(inputs)
-    slope = np.concatenate([one.reshape(number, -1) for one in slopes], axis=1) / number
+    slope = np.concatenate([part.reshape(number, -1) for part in slopes], axis=1) / number
     gradient: list[Layer] = []
     for index in range(len(network.layers) - 1, -1, -1):
         gradient.insert(0, Layer(values[index].T @ slope, slope.sum(axis=0)))

@@ -88,25 +88,25 @@ def learn(
     """
     tests = max(1, round(TESTED * len(summaries)))
     mapped = box.to_unbounded(parameters)
-    known, learned = summaries[:-tests], mapped[:-tests]
-    mapping = _fit_input(config.density, known, rng)
+    inputs, learned = summaries[:-tests], mapped[:-tests]
+    mapping = _fit_input(config.density, inputs, rng)
     training = config.training
     if config.density != NETWORK:
         training = replace(training, hidden=())
     network, losses = mixture_density_network.train(
-        training, mapping(known), learned, rng, progress
+        training, mapping(inputs), learned, rng, progress
     )
     held, truths = summaries[-tests:], mapped[-tests:]
     loss, _ = mixture_density_network.loss_and_gradient(network, mapping(held), truths)
     loss -= float(np.mean(box.log_slope(parameters[-tests:])))
     coverage = np.mean(
         [
-            _inside(network.mixture(one).sample(_DRAWS, rng), truth)
-            for one, truth in zip(mapping(held), truths, strict=True)
+            _inside(network.mixture(row).sample(_DRAWS, rng), truth)
+            for row, truth in zip(mapping(held), truths, strict=True)
         ],
         axis=0,
     )
-    tree = cKDTree(mapping.standardized(known))
+    tree = cKDTree(mapping.standardized(inputs))
     neighbours = tree.query(mapping.standardized(held))[0]
     return LearnedPosterior(network, mapping, losses, coverage, tests, loss, neighbours)
 
@@ -120,9 +120,9 @@ def novelty(learned: LearnedPosterior, summaries: Array, observed: Array) -> tup
     far from the others or farther.
     """
     tree = cKDTree(learned.map.standardized(summaries))
-    apart = tree.query(learned.map.standardized(observed[None]))[0][0]
+    distance = tree.query(learned.map.standardized(observed[None]))[0][0]
     typical = float(np.median(learned.neighbours))
-    return float(apart / typical), float(np.mean(learned.neighbours >= apart))
+    return float(distance / typical), float(np.mean(learned.neighbours >= distance))
 
 
 def _fit_input(density: str, summaries: Array, rng: np.random.Generator) -> Input:

@@ -41,5 +41,5 @@ def features(inputs: Array, frequencies: Array) -> Array:
 def median_distance(inputs: Array, rng: np.random.Generator, pairs: int = 2000) -> float:
     """Return the median distance of pairs of inputs (N, size): the scale of a kernel on them."""
     first, second = rng.integers(len(inputs), size=(2, pairs))
-    apart = np.linalg.norm(inputs[first] - inputs[second], axis=1)[first != second]
-    return float(np.median(apart)) or 1.0
+    distances = np.linalg.norm(inputs[first] - inputs[second], axis=1)[first != second]
+    return float(np.median(distances)) or 1.0

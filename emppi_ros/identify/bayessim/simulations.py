@@ -49,10 +49,10 @@ class PairSimulation:
         self._problem, self._starts, self._seed = problem, starts, seed
         self._summary = SUMMARIES[summary]
         measured = np.isfinite(problem.noise)
-        seen = np.ones((len(problem.controls), len(measured)), bool)
-        if problem.seen is not None:
-            seen = problem.seen
-        self._sampled = np.all(seen[:, measured], axis=1)  # steps with a measurement of everything
+        rows = np.ones((len(problem.controls), len(measured)), bool)
+        if problem.observed is not None:
+            rows = problem.observed
+        self._sampled = np.all(rows[:, measured], axis=1)  # steps with a measurement of everything
         for begin, end in zip(*_bounds(problem), strict=True):
             check_length(int(np.sum(self._sampled[begin:end])))
         self._ensemble = Ensemble(problem.model, problem.parameters, pairs, 1, threads)
@@ -81,10 +81,10 @@ class PairSimulation:
 
     def observed(self) -> Array:
         """Return the summary (F,) of the recordings."""
-        seen = self._problem.references[None]
+        states = self._problem.references[None]
         return np.concatenate(
             [
-                self._summarize(seen[:, begin:end][:, self._sampled[begin:end]], np.zeros(()))
+                self._summarize(states[:, begin:end][:, self._sampled[begin:end]], np.zeros(()))
                 for begin, end in zip(*_bounds(self._problem), strict=True)
             ],
             axis=1,
@@ -105,18 +105,18 @@ PairRecipe = Callable[[int, int], PairSimulation]  # pairs, threads
 def simulate_all(
     recipe: PairRecipe,
     count: int,
-    known: Pairs | None,
+    resumed: Pairs | None,
     watch: Callable[[Pairs], None],
     threads: int = 0,
     share: Share | None = None,
 ) -> Pairs:
     """
-    Return the first `count` pairs that do not diverge, `known` ones first.
+    Return the first `count` pairs that do not diverge, `resumed` ones first.
 
     `watch` gets all pairs so far, diverged ones with them, after each block. IdentificationError
     if more than half of the simulations diverge.
     """
-    pairs = known
+    pairs = resumed
     simulate = _simulator(recipe, threads, share)
     while pairs is None or np.sum(_valid(pairs)) < count:
         done = 0 if pairs is None else len(pairs.coordinates)

@@ -52,10 +52,10 @@ def _fit(
     powers = (step_s * np.arange(count + 1))[:, None] ** np.arange(_DEGREE + 1)
     estimator = np.linalg.pinv(powers)[:2]  # position and velocity at time 0, (2, count + 1)
     spread = np.linalg.cholesky(estimator @ estimator.T)
-    found = estimator @ np.concatenate([start[None, :nq], later[:count]])  # (2, nq)
+    fit = estimator @ np.concatenate([start[None, :nq], later[:count]])  # (2, nq)
     mean, root = start.copy(), np.diag(np.where(np.isfinite(problem.noise), problem.noise, 0.0))
     for joint in np.flatnonzero(~np.isfinite(velocity)):
         rows = [joint, nq + joint]
-        mean[rows] = found[:, joint]
+        mean[rows] = fit[:, joint]
         root[np.ix_(rows, rows)] = position[joint] * spread
     return StartDistribution(mean, root)

@@ -40,10 +40,10 @@ DRAW_DAMPING = 1.0, 10.0, 1e2, 1e3, 1e4, 1e5  # cycled; the first suffices for a
 
 def free_coordinates(shooter: MultipleShooting) -> Bools:
     """Return the mask (D,) of coordinates that stay free under the continuity constraints."""
-    found = np.ones(shooter.size, dtype=bool)
+    free = np.ones(shooter.size, dtype=bool)
     for window in shooter.joined:
-        found[shooter.start_slice(window)] = False
-    return found
+        free[shooter.start_slice(window)] = False
+    return free
 
 
 def eliminate_constraints(shooter: MultipleShooting, now: Evaluation) -> tuple[Array, Array]:
@@ -53,8 +53,8 @@ def eliminate_constraints(shooter: MultipleShooting, now: Evaluation) -> tuple[A
     tangent[:, chosen] = np.eye(tangent.shape[2])
     if normals.size:
         there = np.isfinite(now.log_p)[:, None, None]  # diverged particles have no derivatives
-        own = np.where(there, normals[:, :, ~chosen], np.eye(normals.shape[1]))
-        tangent[:, ~chosen] = -np.linalg.solve(own, normals[:, :, chosen])
+        by_joined = np.where(there, normals[:, :, ~chosen], np.eye(normals.shape[1]))
+        tangent[:, ~chosen] = -np.linalg.solve(by_joined, normals[:, :, chosen])
     across = tangent.swapaxes(1, 2)
     return (across @ now.score[..., None])[..., 0], across @ now.curvature @ tangent
 
@@ -84,8 +84,8 @@ def propose(here: DensityPoint, damping: Array, normal: Array) -> Array:
 def proposal_log_density(here: DensityPoint, u: Array, damping: Array) -> Array:
     """Return the log density (N,), up to a constant, of proposing u (N, U) from here."""
     whole, root = _damped(here, damping), _noise_root(here, damping)
-    away = whole @ (u - here.u - newton_step(here, damping))[..., None]
-    normal = np.asarray(np.linalg.solve(root, away), np.float64)[..., 0]
+    deviation = whole @ (u - here.u - newton_step(here, damping))[..., None]
+    normal = np.asarray(np.linalg.solve(root, deviation), np.float64)[..., 0]
     volume = np.log(np.einsum('...uu->...u', root)).sum(axis=-1)
     return np.linalg.slogdet(whole)[1] - volume - 0.5 * np.sum(normal**2, axis=-1)
 

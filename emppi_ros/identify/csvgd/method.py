@@ -106,14 +106,14 @@ class CsvgdMethod(Method):
         }
         inferred = []
         with checkpoint.removed_on_error(run.out, len(datasets)):
-            for system, (data, own) in enumerate(zip(datasets, configs, strict=True)):
-                own_key = {
+            for system, (data, system_config) in enumerate(zip(datasets, configs, strict=True)):
+                system_key = {
                     **key,
                     'parameters': [asdict(p) for p in data.problem.parameters],
                     'noise': data.problem.noise.tolist(),
                 }
-                saved = Checkpoint(run.out, own_key, run.overwrite, system)
-                inferred.append(_infer(plant, data, own, saved, run))
+                saved = Checkpoint(run.out, system_key, run.overwrite, system)
+                inferred.append(_infer(plant, data, system_config, saved, run))
         systems = [system for system, _ in inferred]
         summary = summarize_all(plant, systems)
         return Identification(
@@ -126,7 +126,7 @@ class CsvgdMethod(Method):
             convergence=Convergence(
                 'median log likelihood', np.sum([medians for _, medians in inferred], axis=0)
             ),
-            forecasts=lambda: [one for system in systems for one in system.held_out],
+            forecasts=lambda: [forecast for system in systems for forecast in system.held_out],
         )
 
 

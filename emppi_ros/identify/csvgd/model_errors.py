@@ -68,9 +68,9 @@ def separate(data: TrainingData, estimate: WindowEstimate, threads: int = 0) -> 
     recordings = np.searchsorted(shooter.firsts, np.arange(count), 'right') - 1
     factor = _noise_factor(errors, shooter.unknown, recordings)
     problem = replace(problem, noise=factor * problem.noise)
-    one = MultipleShooting(problem, 1, count, threads)
-    curvature = evaluate(one, z[None]).curvature[0]
-    parameters = np.arange(one.unknown)
+    shooter = MultipleShooting(problem, 1, count, threads)
+    curvature = evaluate(shooter, z[None]).curvature[0]
+    parameters = np.arange(shooter.unknown)
     curvature[parameters, parameters] += 1.0  # of the uniform prior, as a variance
     note = (
         f'{estimate.note(data)}; noise includes errors of the model, and a factor of '
@@ -88,12 +88,12 @@ def separate(data: TrainingData, estimate: WindowEstimate, threads: int = 0) -> 
 def _errors(shooter: MultipleShooting, z: Array, measured: Bools) -> _Errors:
     """Return the errors of the measured components (nq + nv,) at a point (D,)."""
     windows = shooter.simulate(z[None])
-    seen = np.isfinite(np.broadcast_to(shooter.noise, windows.states.shape[1:]))[..., measured]
+    counted = np.isfinite(np.broadcast_to(shooter.noise, windows.states.shape[1:]))[..., measured]
     errors = (windows.states - shooter.measurements)[0][..., measured]
-    spare = max(1.0 - shooter.size / np.sum(seen), _LEAST_SPARE)
-    squares = np.sum(errors**2, axis=(0, 1), where=seen)
-    sd = np.maximum(np.sqrt(squares / (spare * np.sum(seen, axis=(0, 1)))), _FLOOR)
-    weights = seen / sd
+    spare = max(1.0 - shooter.size / np.sum(counted), _LEAST_SPARE)
+    squares = np.sum(errors**2, axis=(0, 1), where=counted)
+    sd = np.maximum(np.sqrt(squares / (spare * np.sum(counted, axis=(0, 1)))), _FLOOR)
+    weights = counted / sd
     slopes = np.moveaxis(windows.slopes[0][..., measured] * weights, 0, -1)
     count = shooter.windows
     return _Errors(

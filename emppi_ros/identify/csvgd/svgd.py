@@ -24,8 +24,8 @@ MIN_DAMPING, MAX_DAMPING = 1e-4, 1e8
 
 def median_bandwidth(x: Array) -> float:
     """Return h of exp(-|x - y|^2 / h) by the median heuristic of Liu and Wang (2016)."""
-    apart = cdist(x, x, 'sqeuclidean')[np.triu_indices(len(x), 1)]
-    return max(float(np.median(apart)) / np.log(len(x)), _MIN_BANDWIDTH) if len(x) > 1 else 1.0
+    distances = cdist(x, x, 'sqeuclidean')[np.triu_indices(len(x), 1)]
+    return max(float(np.median(distances)) / np.log(len(x)), _MIN_BANDWIDTH) if len(x) > 1 else 1.0
 
 
 def rbf_kernel(x: Array, bandwidth: float) -> tuple[Array, Array]:
@@ -76,11 +76,11 @@ def newton_direction(z: Array, now: Evaluation, stiffness: float, damping: Array
     # the kernel's metric is the posterior's curvature, not the prior's: particles that are far
     # apart in it do not influence each other
     root = np.linalg.cholesky(now.curvature.mean(axis=0) + np.eye(z.shape[1]))
-    kernels, apart = rbf_kernel(z @ root, median_bandwidth(z @ root))
-    drive = kernels @ now.score + apart @ root.T
+    kernels, repulsion = rbf_kernel(z @ root, median_bandwidth(z @ root))
+    drive = kernels @ now.score + repulsion @ root.T
     pull = np.einsum('nc,ncd->nd', stiffness * now.defects, now.normals)
     curvature = np.einsum('ij,jkl->ikl', kernels**2, now.curvature, optimize=True)
     curvature += stiffness * now.normals.swapaxes(1, 2) @ now.normals
-    own = np.einsum('ndd->nd', curvature)  # a view
-    own += damping[:, None] * own + 1.0
+    diagonal = np.einsum('ndd->nd', curvature)  # a view
+    diagonal += damping[:, None] * diagonal + 1.0
     return np.linalg.solve(curvature, (drive - pull)[..., None])[..., 0]

@@ -165,7 +165,7 @@ def infer_task(
     shares = posterior.theta.std(axis=0) / np.where(before > 0.0, before, 1.0)
     knowledge = knowledge_levels(shares)
     posterior_samples.excited(knowledge)
-    count = sum(len(one.observations) for one in data)
+    count = sum(len(part.observations) for part in data)
     return FilterResult(posterior, knowledge, innovations, count)
 
 

@@ -28,7 +28,7 @@ def forecast(
     plant: Plant,
     thetas: Array,
     scale: Array,
-    known: Motion,
+    earlier: Motion,
     later: Motion,
     length: int,
     seed: int,
@@ -36,7 +36,7 @@ def forecast(
     impulses: Array | None = None,
 ) -> HeldOutForecast | None:
     """
-    Return forecasts, one after the other, of `later`, which follows `known` in a recording.
+    Return forecasts, one after the other, of `later`, which follows `earlier`.
 
     They are by samples of the parameters (N, P). The state before a forecast is fitted to `length`
     steps; `scale` (nv,) is that of the errors of measurements, whose distribution is Student's t.
@@ -47,10 +47,10 @@ def forecast(
     step_s = plant.model.opt.timestep
     horizon = max(round(HORIZON_S / step_s), 1)
     count = min(later.steps // horizon, 1_000_000)
-    if not count or known.steps <= length:
+    if not count or earlier.steps <= length:
         return None
-    whole = replace(join([known, later]), begins=(0,))
-    begins = known.steps - 1 + horizon * np.arange(count)
+    whole = replace(join([earlier, later]), begins=(0,))
+    begins = earlier.steps - 1 + horizon * np.arange(count)
     rng = np.random.default_rng(seed)
     fit = fit_starts(plant, thetas, scale, whole, begins - length, length, threads)
     if fit is None:
@@ -90,17 +90,17 @@ def forecast_parts(
     `noise` has the scale of errors and the covariance of impulses for each of the `parts`; the
     first _SAMPLES of `thetas` are used. The other arguments are those of `forecast`.
     """
-    found = (
+    forecasts = (
         forecast(plant, thetas[:_SAMPLES], scale, *part, length, seed, threads, impulses)
         for part, (scale, impulses) in zip(parts, noise, strict=True)
     )
-    return [one for one in found if one is not None]
+    return [held_out for held_out in forecasts if held_out is not None]
 
 
 def summarize(forecasts: Sequence[HeldOutForecast], prefix: str = '') -> dict[str, Any]:
     """Return the error of forecasts, and how many measurements their bands contain."""
     errors = forecast_error(forecasts)
-    shares = np.mean([inside(one) for one in forecasts], axis=0).tolist()
+    shares = np.mean([inside(part) for part in forecasts], axis=0).tolist()
     return {
         'held_out_error': {prefix + name: error for name, error in errors.items()},
         'held_out_inside_90': {
@@ -109,8 +109,8 @@ def summarize(forecasts: Sequence[HeldOutForecast], prefix: str = '') -> dict[st
     }
 
 
-def inside(one: HeldOutForecast, share: float = 0.9) -> list[float]:
+def inside(held_out: HeldOutForecast, share: float = 0.9) -> list[float]:
     """Return the share of measurements (Q,) inside the central bands of a forecast."""
-    low, high = np.quantile(one.forecast, [0.5 - 0.5 * share, 0.5 + 0.5 * share], axis=0)
-    hits: list[float] = np.mean((one.measured >= low) & (one.measured <= high), axis=0).tolist()
-    return hits
+    low, high = np.quantile(held_out.forecast, [0.5 - 0.5 * share, 0.5 + 0.5 * share], axis=0)
+    hits = (held_out.measured >= low) & (held_out.measured <= high)
+    return [float(column.mean()) for column in hits.T]

@@ -74,12 +74,13 @@ def select_converged(learned: TrainingData, z: Array, threads: int = 0) -> Conve
     there = whole - whole.max() > -0.5 * chi2.isf(_OUTLIER_PROBABILITY, shooter.size)
     best = int(np.argmax(whole))
     errors = (windows.states[best] - shooter.measurements) * problem.scale  # (W, h, S)
-    seen = np.broadcast_to(True, errors.shape)
-    if problem.seen is not None:
-        seen = shooter.by_window(problem.seen)
+    counted = np.broadcast_to(True, errors.shape)
+    if problem.observed is not None:
+        counted = shooter.by_window(problem.observed)
     recordings = [slice(*ends) for ends in zip(shooter.firsts, shooter.lasts + 1, strict=True)]
     rms = [
-        np.sqrt(np.mean(errors[rows] ** 2, axis=(0, 1), where=seen[rows])) for rows in recordings
+        np.sqrt(np.mean(errors[rows] ** 2, axis=(0, 1), where=counted[rows]))
+        for rows in recordings
     ]
     parameters = z[there, : shooter.unknown]
     return ConvergedParticles(
@@ -93,17 +94,17 @@ def select_converged(learned: TrainingData, z: Array, threads: int = 0) -> Conve
 
 def check(plant: Plant, learned: TrainingData, converged: ConvergedParticles) -> None:
     """Raise IdentificationError if the particles do not explain the recordings."""
-    seen = learned.problem.references
-    bounds = [*learned.problem.first_steps, len(seen)]
+    measured = learned.problem.references
+    bounds = [*learned.problem.first_steps, len(measured)]
     for index, name in enumerate(scene.names(plant.model, 'joint')):
         for row, of in enumerate(learned.names):
             begin, end = bounds[row : row + 2]
-            span, away = np.ptp(seen[begin:end, index]), converged.residual_rms[row, index]
+            span, error = np.ptp(measured[begin:end, index]), converged.residual_rms[row, index]
             noise = learned.problem.noise[index]
-            if away > max(_MAX_RESIDUAL_SHARE * span, _EXCESS_NOISE * noise):
+            if error > max(_MAX_RESIDUAL_SHARE * span, _EXCESS_NOISE * noise):
                 raise IdentificationError(
                     f'{of}: joint {name!r}: the model does not match: no particle comes closer '
-                    f'than {away:.3g} rad (or m) to a motion over {span:.3g} (rms): check units, '
+                    f'than {error:.3g} rad (or m) to a motion over {span:.3g} (rms): check units, '
                     'signs and commands of the recording, and limits; or give more iterations'
                 )
     total = len(converged.theta) + converged.stranded
@@ -119,11 +120,11 @@ def check(plant: Plant, learned: TrainingData, converged: ConvergedParticles) ->
 
 def noise_advice(plant: Plant, learned: TrainingData, converged: ConvergedParticles) -> list[str]:
     """Return advice on `--noise` where residuals exceed the noise, as a list of messages."""
-    left, noise = np.sqrt(np.mean(converged.residual_rms**2, axis=0)), learned.problem.noise
+    rms, noise = np.sqrt(np.mean(converged.residual_rms**2, axis=0)), learned.problem.noise
     names = measurement_names(plant.model)
     told = [
         f'{n}={x:.3g}'
-        for n, x, sd in zip(names, left, noise, strict=True)
+        for n, x, sd in zip(names, rms, noise, strict=True)
         if x > _EXCESS_NOISE * sd
     ]
     if not told:
@@ -143,16 +144,16 @@ def forecast(
     They begin where the particles end: each its own, or all of the parameters at the only one.
     """
     problem, results = learned.problem, []
-    knowns = np.split(problem.controls, problem.first_steps[1:])  # of each recording, until then
-    for ends, known, (_, controls) in zip(converged.ends, knowns, learned.later, strict=True):
+    parts = np.split(problem.controls, problem.first_steps[1:])  # of each recording, until then
+    for ends, earlier, (_, controls) in zip(converged.ends, parts, learned.later, strict=True):
         starts = np.broadcast_to(ends, (len(theta), ends.shape[1]))
         if not len(controls):  # no held-out part
             results.append(np.empty((len(theta), 0, ends.shape[1])))
             continue
         ensemble = Ensemble(problem.model, problem.parameters, len(theta), 1, threads)
         ensemble.write(theta)
-        inputs = Inputs(np.concatenate([known, controls]))
-        steps = np.arange(len(known), len(inputs.ctrl))[None]
+        inputs = Inputs(np.concatenate([earlier, controls]))
+        steps = np.arange(len(earlier), len(inputs.ctrl))[None]
         results.append(roll_out(ensemble, inputs, steps, starts[:, None])[0][:, 0])
     return results
 
@@ -163,8 +164,8 @@ def futures(learned: TrainingData, forecasts: Sequence[Array]) -> list[HeldOutFo
         return []
     model = learned.problem.model
     return [
-        HeldOutForecast.of_motion(model, seen[:, : model.nq], one[..., : model.nq])
-        for one, (seen, _) in zip(forecasts, learned.later, strict=True)
+        HeldOutForecast.of_motion(model, measured[:, : model.nq], future[..., : model.nq])
+        for future, (measured, _) in zip(forecasts, learned.later, strict=True)
     ]
 
 
@@ -200,9 +201,9 @@ def forecast_pieces(
     """
     length = len(learned.problem.controls) // learned.windows
     noise, mean = [], theta.mean(axis=0)
-    for (known, _), rms in zip(learned.parts, errors, strict=True):
+    for (earlier, _), rms in zip(learned.parts, errors, strict=True):
         scale = rms[: plant.model.nq]
-        impulses = torque_noise.impulse_covariance(plant, mean, scale, known, length, threads)
+        impulses = torque_noise.impulse_covariance(plant, mean, scale, earlier, length, threads)
         noise.append((scale, impulses))
     return window_forecast.forecast_parts(
         plant, theta, learned.parts, noise, length, seed, threads
@@ -272,11 +273,11 @@ def diagnose(plant: Plant, system: SystemResult) -> dict[str, Any]:
 
 def _forecast_error(learned: TrainingData, forecasts: Sequence[Array]) -> Array:
     """Return the RMS error (S,) of median forecasts; NaN if there are none."""
-    away = [
-        np.median(future, axis=0) - seen
-        for future, (seen, _) in zip(forecasts, learned.later, strict=bool(forecasts))
+    errors = [
+        np.median(future, axis=0) - measured
+        for future, (measured, _) in zip(forecasts, learned.later, strict=bool(forecasts))
     ]
-    squares = np.concatenate(away) ** 2 if away else np.empty((0, 0))
+    squares = np.concatenate(errors) ** 2 if errors else np.empty((0, 0))
     if not len(squares):
         return np.full(len(learned.problem.noise), np.nan)
     return np.asarray(np.sqrt(squares.mean(axis=0)))
@@ -298,13 +299,13 @@ def summarize_all(plant: Plant, systems: Sequence[SystemResult]) -> dict[str, An
     if len(systems) == 1:
         return next(iter(each.values()))
     theta = np.concatenate([system.converged.theta for system in systems])
-    rows = [[one['parameters'][u.name] for one in each.values()] for u in plant.unknowns]
+    rows = [[summary['parameters'][u.name] for summary in each.values()] for u in plant.unknowns]
     knowledge = [max((x['knowledge'] for x in of), key=_KNOWLEDGE_ORDER.index) for of in rows]
     at_bound = [any(x['at_bound'] for x in of) for of in rows]
     whole = _parameters(plant, theta, knowledge, at_bound)
     for name in ('particles', 'stranded', 'windows', 'steps'):
-        whole[name] = sum(one[name] for one in each.values())
-    notes = [f'{of}: {one.pop("notes")}' for of, one in each.items() if 'notes' in one]
+        whole[name] = sum(summary[name] for summary in each.values())
+    notes = [f'{of}: {summary.pop("notes")}' for of, summary in each.items() if 'notes' in summary]
     if notes:
         whole['notes'] = '; '.join(notes)
     return whole | {'systems': each}

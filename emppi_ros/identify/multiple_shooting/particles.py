@@ -97,9 +97,9 @@ class MultipleShooting:
         Its shape is (S,), or (W, h, S) if not every step was measured.
         """
         noise = self.problem.noise / self.scale
-        if self.problem.seen is None:
+        if self.problem.observed is None:
             return noise
-        return self.by_window(np.where(self.problem.seen, noise, np.inf))
+        return self.by_window(np.where(self.problem.observed, noise, np.inf))
 
     def simulate(self, z: Array) -> WindowTrajectories:
         """Return the windows of particles (N, D), with derivatives."""
@@ -112,15 +112,15 @@ class MultipleShooting:
         else:
             starts = np.repeat(starts[:, None], self.variants, axis=1)
         starts = starts.reshape(-1, self.windows, self.states)
-        found, diverged = roll_out(self.ensemble, self.problem.inputs, self.time_steps, starts)
+        states, diverged = roll_out(self.ensemble, self.problem.inputs, self.time_steps, starts)
         self.steps += self.cost
-        found /= self.scale
-        found = found.reshape(self.particles, self.variants, *found.shape[1:])
+        states /= self.scale
+        states = states.reshape(self.particles, self.variants, *states.shape[1:])
         lost = diverged.reshape(self.particles, -1).any(axis=1)
-        found[lost] = 0.0
-        slopes = found[:, 1:] - found[:, :1]
+        states[lost] = 0.0
+        slopes = states[:, 1:] - states[:, :1]
         slopes /= steps[:, :, None, None, None]
-        return WindowTrajectories(found[:, 0], slopes, lost)
+        return WindowTrajectories(states[:, 0], slopes, lost)
 
     def _write_parameters(self, z: Array) -> Array:
         """Write the parameters of all models; return the difference steps (N, V)."""

@@ -25,9 +25,9 @@ class ShootingProblem:
     consecutive recordings, `start` (G, nq + nv) is measured instead, and the initial states are
     estimated. `controls` (T, nu) are those of each physics step, `references` (T, nq + nv) the
     states measured after it, and `noise` (nq + nv,) their standard deviations, infinite if not
-    measured. Where `seen` (T, nq + nv) is false a reference is only interpolated; None: it never
-    is. Trajectories are `continuous` from window to window, unless the model does not explain
-    that.
+    measured. Where `observed` (T, nq + nv) is false a reference is only interpolated; None: it
+    never is. Trajectories are `continuous` from window to window, unless the model does not
+    explain that.
     """
 
     model: mujoco.MjModel
@@ -37,7 +37,7 @@ class ShootingProblem:
     references: Array
     noise: Array
     first_steps: tuple[int, ...] = ()
-    seen: Bools | None = None
+    observed: Bools | None = None
     continuous: bool = True
 
     def __post_init__(self) -> None:
@@ -64,9 +64,9 @@ class ShootingProblem:
             )
         if not np.all(np.isfinite(self.references)):
             raise IdentificationError('references contain values that are not finite')
-        if self.seen is not None and self.seen.shape != (steps, size):
+        if self.observed is not None and self.observed.shape != (steps, size):
             raise IdentificationError(
-                f'seen of shape {self.seen.shape}; expected ({steps}, {size})'
+                f'observed of shape {self.observed.shape}; expected ({steps}, {size})'
             )
         many = (len(self.first_steps), size) if self.first_steps else (size,)
         if self.start.shape != many or self.noise.shape != (size,) or np.any(self.noise <= 0):

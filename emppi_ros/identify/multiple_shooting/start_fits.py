@@ -76,12 +76,12 @@ def _fit_once(
         return None
     positions = reached[..., : states // 2]
     positions = positions.reshape(samples, 1 + states, count, windows.length, -1)
-    root = windows.seen[:, 1:] / scale
+    root = windows.observed[:, 1:] / scale
     errors = positions[:, 0] - windows.measured[:, 1:]
-    left, weight = root * errors, np.sqrt(student_weights(errors, scale))
+    scaled, weight = root * errors, np.sqrt(student_weights(errors, scale))
     slopes = root * weight * np.moveaxis(positions[:, 1:] - positions[:, :1], 1, 0) / STEP
     flat = np.moveaxis(slopes, 0, -1).reshape(samples, count, -1, states)
-    residual = (weight * left).reshape(samples, count, -1, 1)
+    residual = (weight * scaled).reshape(samples, count, -1, 1)
     transposed = flat.swapaxes(-1, -2)
     gram = transposed @ flat
     ridge = _RIDGE * np.trace(gram, axis1=-2, axis2=-1)[..., None, None]

@@ -137,11 +137,11 @@ def _to_particle_hessian(shooter: MultipleShooting, gram: Array) -> Array:
     whole = np.zeros((len(gram), shooter.size, shooter.size))
     whole[:, :unknown, :unknown] = gram[:, :, :unknown, :unknown].sum(axis=1)
     for window in range(shooter.first, shooter.windows):
-        own = shooter.start_slice(window)
+        rows = shooter.start_slice(window)
         block = gram[:, window]
-        whole[:, own, own] = block[:, unknown:, unknown:]
-        whole[:, own, :unknown] = block[:, unknown:, :unknown]
-        whole[:, :unknown, own] = block[:, :unknown, unknown:]
+        whole[:, rows, rows] = block[:, unknown:, unknown:]
+        whole[:, rows, :unknown] = block[:, unknown:, :unknown]
+        whole[:, :unknown, rows] = block[:, :unknown, unknown:]
     return whole
 
 

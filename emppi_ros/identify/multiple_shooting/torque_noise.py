@@ -64,8 +64,8 @@ def impulse_covariance(
     expected = (covariance[next_to + 1] + forward)[:, nv:, nv:]
     inertia = _inertia(plant.at(theta), starts[next_to + 1, :nv])
     impulses = (inertia @ gaps[..., None])[..., 0]
-    known = inertia @ expected @ inertia.swapaxes(1, 2)
-    excess = impulses.T @ impulses - known.sum(axis=0)
+    explained = inertia @ expected @ inertia.swapaxes(1, 2)
+    excess = impulses.T @ impulses - explained.sum(axis=0)
     excess /= _SHARE_OF_GAP * length * len(next_to)
     sizes, vectors = np.linalg.eigh(0.5 * (excess + excess.T))
     return np.asarray((vectors * np.maximum(sizes, 0.0)) @ vectors.T)
@@ -83,10 +83,10 @@ def draw_torques(
 def _inertia(model: mujoco.MjModel, qpos: Array) -> Array:
     """Return the inertia matrices (n, nv, nv) at configurations (n, nq)."""
     data = mujoco.MjData(model)
-    found = np.empty((len(qpos), model.nv, model.nv))
-    for row, q in zip(found, qpos, strict=True):
+    inertias = np.empty((len(qpos), model.nv, model.nv))
+    for row, q in zip(inertias, qpos, strict=True):
         data.qpos[:] = q
         mujoco.mj_forward(model, data)
         for column, unit in zip(row, np.eye(model.nv), strict=True):  # symmetric
             mujoco.mj_mulM(model, data, column, unit)
-    return found
+    return inertias

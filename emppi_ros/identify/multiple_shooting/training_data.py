@@ -80,7 +80,7 @@ def prepare(
         )
     ends = [count * length for count in counts]
     cuts = [(*piece, end) for piece, end in zip(pieces, ends, strict=True)]
-    seen = np.concatenate([rows[1 : end + 1] for _, _, rows, end in cuts])
+    observed = np.concatenate([rows[1 : end + 1] for _, _, rows, end in cuts])
     problem = ShootingProblem(
         plant.model,
         tuple(
@@ -92,7 +92,7 @@ def prepare(
         np.concatenate([states[1 : end + 1] for _, states, _, end in cuts]),
         read_noise(plant.model, recordings, noise),
         tuple(int(begin) for begin in np.cumsum([0, *ends[:-1]])),
-        None if seen.all() else seen,
+        None if observed.all() else observed,
     )
     later = tuple((states[end + 1 :], motion.ctrl[end:-1]) for motion, states, _, end in cuts)
     parts = tuple(split_at(motion, end + 1) for motion, _, _, end in cuts)
@@ -115,7 +115,7 @@ def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Motion, Array,
         )
     h, time = model.opt.timestep, step_times(recording, model)
     smoothed = smooth(motion.qpos, 1.0 / h, SMOOTHING_CUTOFF_HZ)
-    seen = np.concatenate([motion.observed, np.ones(motion.observed.shape, bool)], axis=1)
+    observed = np.concatenate([motion.observed, np.ones(motion.observed.shape, bool)], axis=1)
     qvel = np.diff(smoothed, axis=0, prepend=2.0 * smoothed[:1] - smoothed[1:2]) / h
     for of in recording.names('velocity'):
         signal = recording.signals['velocity', of]
@@ -128,8 +128,8 @@ def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Motion, Array,
         dof = model.jnt_dofadr[scene.find_scalar(model, of)]
         qvel[:, dof] = np.interp(time, signal.time, signal.values)
         if signal.period > 1.5 * h:
-            seen[:, model.nq + dof] = near_samples(signal, time, h)
-    return motion, np.concatenate([motion.qpos, qvel], axis=1), seen
+            observed[:, model.nq + dof] = near_samples(signal, time, h)
+    return motion, np.concatenate([motion.qpos, qvel], axis=1), observed
 
 
 def measurement_names(model: mujoco.MjModel) -> list[str]:
@@ -148,18 +148,18 @@ def read_noise(
             raise IdentificationError(f'--noise {name}: {unknown("measurement", name, names)}')
         if not 0.0 < value < math.inf:
             raise IdentificationError(f'--noise {name}: found {value:g}, expected more than 0')
-    found = np.full(len(names), np.inf)
+    sd = np.full(len(names), np.inf)
     for index, name in enumerate(names):
         kind, _, of = name.partition('/')
         signals = [r.signals[kind, of] for r in recordings if (kind, of) in r.signals]
         if len(signals) == len(recordings):  # one noise for all, so all must have it
-            found[index] = given.get(name) or np.sqrt(np.mean([_noise(s) ** 2 for s in signals]))
+            sd[index] = given.get(name) or np.sqrt(np.mean([_noise(s) ** 2 for s in signals]))
         elif name in given:
             raise IdentificationError(
                 f'--noise {name}: was not measured in every recording, so that it counts in none: '
                 'leave it out'
             )
-    return found
+    return sd
 
 
 def _noise(signal: Signal) -> float:
@@ -169,13 +169,13 @@ def _noise(signal: Signal) -> float:
     Both estimates are too large if the motion is fast, but in different ways: the smaller one
     counts.
     """
-    found = smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)
-    if found is not None:
+    sd = smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)
+    if sd is not None:
         least = max(rounding_noise(signal.values), MIN_NOISE * float(np.std(signal.values)))
-        found = max(min(found, uneven_difference_noise(signal.time, signal.values)), least)
-    if found is None:
+        sd = max(min(sd, uneven_difference_noise(signal.time, signal.values)), least)
+    if sd is None:
         raise IdentificationError(
             f'{signal.where}: {1.0 / signal.period:.3g} samples a second do not tell noise from '
             f'motion: give it: --noise {signal.kind}/{signal.of}=SD'
         )
-    return found
+    return sd

@@ -144,9 +144,9 @@ class _Search(NamedTuple):
         values = shooter.measurements
         noise = np.broadcast_to(shooter.noise, values.shape)[..., measured]
         values = values[..., measured]
-        seen = np.isfinite(noise)
-        count = np.maximum(np.sum(seen, axis=1, keepdims=True), 1)
-        mean = np.sum(values, axis=1, keepdims=True, where=seen) / count
+        observed = np.isfinite(noise)
+        count = np.maximum(np.sum(observed, axis=1, keepdims=True), 1)
+        mean = np.sum(values, axis=1, keepdims=True, where=observed) / count
         motion = max(float(np.sum(((values - mean) / noise) ** 2)), np.finfo(float).tiny)
         return float(np.sqrt(self.squares / motion))
 
@@ -159,9 +159,9 @@ def estimate(
 
     def search(shooter: MultipleShooting, z: Array, weight: float) -> _Search:
         nonlocal done
-        found, costs = _minimize(shooter, z, weight, lambda n, cost: progress(done + n, cost))
+        result, costs = _minimize(shooter, z, weight, lambda n, cost: progress(done + n, cost))
         done += costs
-        return found
+        return result
 
     theta, kept, least = data.problem.coordinates(start), list[_Search](), 0.0
     length = len(data.problem.controls) // data.windows
@@ -245,10 +245,10 @@ def _starts_within(before: _Search, shooter: MultipleShooting) -> Array:
     return starts[:: shorter.windows // shooter.windows].ravel()
 
 
-def _describe(found: _Search, worse: float | None) -> WindowEstimate:
+def _describe(point: _Search, worse: float | None) -> WindowEstimate:
     """Return the estimate at a point; windows are continuous unless `worse` is given."""
-    residuals, z = found
-    shooter, squares = residuals.shooter, found.squares
+    residuals, z = point
+    shooter, squares = residuals.shooter, point.squares
     jacobian = residuals.jacobian(z, z)
     freedom = max(residuals.count - len(z), 1)
     rows, constraints = jacobian[: residuals.rows], jacobian[residuals.rows :]
@@ -260,7 +260,7 @@ def _describe(found: _Search, worse: float | None) -> WindowEstimate:
     basis = scipy.linalg.null_space(constraints) if continuous else np.eye(len(z))
     covariance = basis @ np.linalg.solve(basis.T @ information @ basis, basis.T)
     by_joints = np.zeros_like(covariance)
-    for change in _changes_by_joints(found):
+    for change in _changes_by_joints(point):
         step = np.zeros(len(z))
         if continuous:
             step -= np.linalg.pinv(constraints) @ change[residuals.rows :]
@@ -272,14 +272,14 @@ def _describe(found: _Search, worse: float | None) -> WindowEstimate:
     )
 
 
-def _changes_by_joints(found: _Search) -> Iterator[Array]:
+def _changes_by_joints(point: _Search) -> Iterator[Array]:
     """Yield the changes (n,) of residuals with each displacement of an inferred joint."""
-    shooter, weight = found.residuals.shooter, found.residuals.weight
+    shooter, weight = point.residuals.shooter, point.residuals.weight
     problem = shooter.problem
 
     def residuals(model: mujoco.MjModel) -> Array:
         other = MultipleShooting(replace(problem, model=model), 1, shooter.windows)
-        return ResidualFunction(other, weight).value(found.z)[:, 0]
+        return ResidualFunction(other, weight).value(point.z)[:, 0]
 
     for ahead, behind in displaced_models(problem.model, problem.parameters):
         yield 0.5 * (residuals(ahead) - residuals(behind))

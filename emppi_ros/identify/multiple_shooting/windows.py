@@ -26,7 +26,7 @@ class Windows:
     """
 
     measured: Array  # (W, 1 + h, nv) positions
-    seen: Bools  # (W, 1 + h, nv) where they were measured
+    observed: Bools  # (W, 1 + h, nv) where they were measured
     steps: Ints  # (W, h) step of the motion at which each simulation step begins
     recordings: Ints  # (W,) index of the recording
 
@@ -87,8 +87,8 @@ def guess_starts(windows: Windows, step_s: float) -> Array:
     time = step_s * np.arange(windows.length + 1, dtype=np.float64)
     powers = time[:, None] ** np.arange(_DEGREE + 1)
     starts = np.zeros((windows.count, 2, windows.measured.shape[-1]))
-    for w, (values, seen) in enumerate(zip(windows.measured, windows.seen, strict=True)):
-        for joint, column in enumerate(seen.T):
+    for w, (values, observed) in enumerate(zip(windows.measured, windows.observed, strict=True)):
+        for joint, column in enumerate(observed.T):
             starts[w, 0, joint] = values[0, joint]
             rows = np.flatnonzero(column)[:MIN_SAMPLES]
             if len(rows) > 2 * _DEGREE:
@@ -102,10 +102,10 @@ def _fit_robustly(powers: Array, values: Array) -> Array:
     fit: Array = np.zeros(powers.shape[1])
     for _ in range(_REWEIGHTED):
         root = np.sqrt(weights)
-        found = np.linalg.lstsq(root[:, None] * powers, root * values, rcond=None)[0]
-        fit = np.asarray(found, np.float64)
-        left = np.abs(values - powers @ fit)
-        weights = 1.0 / (1.0 + (left / (_CAUCHY * max(float(np.median(left)), _TINY))) ** 2)
+        solution = np.linalg.lstsq(root[:, None] * powers, root * values, rcond=None)[0]
+        fit = np.asarray(solution, np.float64)
+        errors = np.abs(values - powers @ fit)
+        weights = 1.0 / (1.0 + (errors / (_CAUCHY * max(float(np.median(errors)), _TINY))) ** 2)
     return fit
 
 

@@ -69,17 +69,17 @@ def composite_parts(model: mujoco.MjModel) -> list[CompositePart]:
     mujoco.mj_kinematics(model, data)
     poses = np.tile(np.eye(4), (model.nbody, 1, 1))
     poses[:, :3, :3], poses[:, :3, 3] = data.xmat.reshape(-1, 3, 3), data.xpos
-    own = model_parameters(model).reshape(-1, BODY_PARAMETERS)
-    rows = np.vstack([np.zeros(BODY_PARAMETERS), own])
-    found = []
+    values = model_parameters(model).reshape(-1, BODY_PARAMETERS)
+    rows = np.vstack([np.zeros(BODY_PARAMETERS), values])
+    parts = []
     for body, name in enumerate(scene.names(model, 'body')):
         root = int(model.body_weldid[body])
         if root:
             pose = np.linalg.inv(poses[root]) @ poses[body]
             index = int(model.dof_jntid[model.body_dofadr[root]])
             inertia = transform_inertia(rows[body, :10], pose)
-            found.append(CompositePart(name, index, pose, inertia))
-    return found
+            parts.append(CompositePart(name, index, pose, inertia))
+    return parts
 
 
 def transform_inertia(body: Array, pose: Array) -> Array:
@@ -193,7 +193,7 @@ def parameter_values(
 ) -> Array:
     """Return the parameters (n, P) of bodies (n, 12 B) and dry friction (n, nv)."""
     rows = bodies.reshape(len(bodies), -1, BODY_PARAMETERS)
-    own = (bodies - constraints.fixed).reshape(rows.shape)
+    identified = (bodies - constraints.fixed).reshape(rows.shape)
     columns = []
     for parameter, index in zip(parameter_map.parameters, parameter_map.body_indices, strict=True):
         if parameter.field == 'dof_damping':
@@ -206,7 +206,7 @@ def parameter_values(
             columns.append(rows[:, index, ARMATURE])
             continue
         back = parameter_map.parts[index].back
-        inertias = (transform_inertia(row, back) for row in own[:, index])
+        inertias = (transform_inertia(row, back) for row in identified[:, index])
         columns.append(np.array([_field_value(parameter, inertia) for inertia in inertias]))
     return np.stack(columns, axis=1)
 
@@ -215,9 +215,9 @@ def body_inertials(
     parameter_map: ParameterMap, constraints: BodyConstraints, bodies: Array
 ) -> Iterator[tuple[str, BodyInertial]]:
     """Yield the identified bodies in (12 B,), by name and in their own frames."""
-    own = (bodies - constraints.fixed).reshape(-1, BODY_PARAMETERS)
+    identified = (bodies - constraints.fixed).reshape(-1, BODY_PARAMETERS)
     for index, part in sorted(parameter_map.parts.items()):
-        body = transform_inertia(own[index, :10], part.back)
+        body = transform_inertia(identified[index, :10], part.back)
         spread, centre = _about_centre(body)
         inertia = np.trace(spread) * np.eye(3) - spread
         six = [*np.diag(inertia), *inertia[np.triu_indices(3, 1)]]

@@ -300,9 +300,11 @@ def _sampler(recording: Recording, names: Sequence[str], drives: Sequence[JointD
         columns = [interpolate(signal, when) for signal in positions]
         torque = [drive.torque(when, step) for drive in drives]
         sd = [noise_while(signal, when) for signal in positions]
-        own = [drive.deviation(when) for drive in drives]
+        torque_sd = [drive.deviation(when) for drive in drives]
         return SampledSignals(
-            np.stack(columns, axis=1), np.stack(torque, axis=1), (np.array(sd), np.array(own))
+            np.stack(columns, axis=1),
+            np.stack(torque, axis=1),
+            (np.array(sd), np.array(torque_sd)),
         )
 
     return _Sampler(sample, len(time), step)

@@ -103,7 +103,7 @@ class _Point(NamedTuple):
     theta: Array
     starts: Array
     errors: Array  # (W, h, nv), 0 where nothing was measured
-    found: Trajectories
+    trajectories: Trajectories
 
 
 def estimate(
@@ -124,7 +124,7 @@ def estimate(
     diverges where the search starts.
     """
     search = _DampedSearch(plant, windows, WindowSimulation(plant, motion, windows, threads))
-    seen = search.seen
+    observed = search.observed
     floor = _FLOOR * np.maximum(np.ptp(motion.qpos, axis=0), 1e-3)
     now = search.evaluate(theta, starts)
     if now is None:
@@ -132,24 +132,24 @@ def estimate(
             'the model diverges where the search starts: check bounds and initial values'
         )
     lost = windows.count * 2 * plant.model.nv + len(theta)  # degrees of freedom
-    spare = max(1.0 - lost / max(int(seen.sum()), 1), 0.1)
-    scale = _scale(now.errors, seen, np.full(seen.shape[-1], np.inf), spare, floor)
+    spare = max(1.0 - lost / max(int(observed.sum()), 1), 0.1)
+    scale = _scale(now.errors, observed, np.full(observed.shape[-1], np.inf), spare, floor)
     damping, converged, costs = _DAMPING, False, list[float]()
     for _ in range(config.iterations):
-        scale = _scale(now.errors, seen, scale, spare, floor)
-        cost = _cost(now.errors, seen, scale)
+        scale = _scale(now.errors, observed, scale, spare, floor)
+        cost = _cost(now.errors, observed, scale)
         costs.append(cost)
         progress(cost)
         better, damping = search.improve(now, scale, damping)
         if better is None:
             converged = True  # no step improves it
             break
-        gain = (cost - _cost(better.errors, seen, scale)) / max(abs(cost), 1e-300)
+        gain = (cost - _cost(better.errors, observed, scale)) / max(abs(cost), 1e-300)
         now, damping = better, max(damping, 1e-12)
         if gain < _TOLERANCE:
             converged = True
             break
-    scale = _scale(now.errors, seen, scale, spare, floor)
+    scale = _scale(now.errors, observed, scale, spare, floor)
     system = _eliminate(now, scale)
     return ShootingEstimate(
         now.theta, now.starts, scale, windows, system.information, system.scores,
@@ -165,46 +165,47 @@ class _DampedSearch(NamedTuple):
     simulation: WindowSimulation
 
     @property
-    def seen(self) -> Bools:
+    def observed(self) -> Bools:
         """Where positions were measured (W, h, nv), without the starts."""
-        return self.windows.seen[:, 1:]
+        return self.windows.observed[:, 1:]
 
     def evaluate(self, theta: Array, starts: Array) -> _Point | None:
         """Return a point; None if the model diverges there."""
-        found = self.simulation.simulate(theta, starts)
-        if found is None:
+        trajectories = self.simulation.simulate(theta, starts)
+        if trajectories is None:
             return None
-        errors = np.where(self.seen, found.positions - self.windows.measured[:, 1:], 0.0)
-        return _Point(theta, starts, errors, found)
+        errors = trajectories.positions - self.windows.measured[:, 1:]
+        errors = np.where(self.observed, errors, 0.0)
+        return _Point(theta, starts, errors, trajectories)
 
     def improve(self, now: _Point, scale: Array, damping: float) -> tuple[_Point | None, float]:
         """Return a point with a lower cost, None if there is none, and the next damping."""
-        cost, system = _cost(now.errors, self.seen, scale), _eliminate(now, scale)
+        cost, system = _cost(now.errors, self.observed, scale), _eliminate(now, scale)
         scales, bounds = self.plant.scales, self.plant.bounds
         low, high = (bound / scales for bound in bounds)
         while damping < _MOST_DAMPING:
             step = _bounded_step(system, damping, now.theta / scales, (low, high))
             theta = np.clip(now.theta + step * scales, *bounds)
             better = self.evaluate(theta, now.starts + system.follow(step))
-            if better is not None and _cost(better.errors, self.seen, scale) < cost:
+            if better is not None and _cost(better.errors, self.observed, scale) < cost:
                 return better, damping * _LESS
             damping *= _MORE
         return None, damping
 
 
-def _scale(errors: Array, seen: Bools, before: Array, spare: float, floor: Array) -> Array:
+def _scale(errors: Array, observed: Bools, before: Array, spare: float, floor: Array) -> Array:
     """Return the scale (nv,) after a step of expectation-maximization."""
-    squares = np.where(seen, student_weights(errors, before) * errors**2, 0.0)
+    squares = np.where(observed, student_weights(errors, before) * errors**2, 0.0)
     if np.isinf(before).any():  # first guess: equal weights
         squares = errors**2
-    counts = np.maximum(seen.sum(axis=(0, 1)), 1)
+    counts = np.maximum(observed.sum(axis=(0, 1)), 1)
     return np.maximum(np.sqrt(squares.sum(axis=(0, 1)) / (spare * counts)), floor)
 
 
-def _cost(errors: Array, seen: Bools, scale: Array) -> float:
+def _cost(errors: Array, observed: Bools, scale: Array) -> float:
     """Return the mean negative log density of the errors, up to a constant."""
     each = 0.5 * (FREEDOM + 1.0) * np.log1p((errors / scale) ** 2 / FREEDOM) + np.log(scale)
-    return float(each[seen].mean())
+    return float(each[observed].mean())
 
 
 class _ReducedSystem(NamedTuple):
@@ -225,17 +226,19 @@ def _eliminate(point: _Point, scale: Array) -> _ReducedSystem:
     """Return the normal equations at a point."""
     count = len(point.errors)
     root = np.sqrt(student_weights(point.errors, scale)) / scale
-    seen = point.errors != 0.0
-    root = np.where(seen, root, 0.0)
-    left = (root * point.errors).reshape(count, -1, 1)
-    by_parameter = (root[..., None] * point.found.by_parameter).reshape(count, left.shape[1], -1)
-    by_start = (root[..., None] * point.found.by_start).reshape(count, left.shape[1], -1)
+    observed = point.errors != 0.0
+    root = np.where(observed, root, 0.0)
+    residuals = (root * point.errors).reshape(count, -1, 1)
+    by_parameter, by_start = (
+        (root[..., None] * slopes).reshape(count, residuals.shape[1], -1)
+        for slopes in point.trajectories[1:]
+    )
     transposed = by_start.swapaxes(1, 2)
     gram = transposed @ by_start
     ridge = _RIDGE * np.abs(gram).max(axis=(1, 2), keepdims=True) + 1e-300
     gram = gram + ridge * np.eye(gram.shape[1])
-    starts = -np.linalg.solve(gram, transposed @ np.concatenate([left, by_parameter], axis=2))
-    along = left + by_start @ starts[..., :1]  # M r
+    starts = -np.linalg.solve(gram, transposed @ np.concatenate([residuals, by_parameter], axis=2))
+    along = residuals + by_start @ starts[..., :1]  # M r
     scores = (by_parameter.swapaxes(1, 2) @ along)[..., 0]
     across = by_parameter + by_start @ starts[..., 1:]  # M A
     information = np.einsum('wnp,wnq->pq', by_parameter, across)

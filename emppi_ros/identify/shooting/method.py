@@ -60,7 +60,7 @@ class ShootingMethod(Method):
         """Fit all recordings together, with windows that grow, and forecast the held-out parts."""
         matching.require_scalar_joints(plant.model)
         parts = resample_and_split(recordings, plant.model, plant.bodies, run.held_out)
-        motion = join([known for known, _ in parts])
+        motion = join([earlier for earlier, _ in parts])
         config = ShootingConfig()
         lengths = _lengths(motion, options.longest_window / plant.model.opt.timestep)
         costs: list[float] = []
@@ -155,9 +155,9 @@ def fit_growing(
 
 def _starts_within(before: ShootingEstimate, cut: windows.Windows, guess: Array) -> Array:
     """Return the starts that were estimated for shorter windows with the same first step."""
-    known = {int(row[0]): start for row, start in zip(before.windows.steps, before.starts,
+    fitted = {int(row[0]): start for row, start in zip(before.windows.steps, before.starts,
                                                      strict=True)}  # fmt: skip
-    rows = [known.get(int(row[0]), own) for row, own in zip(cut.steps, guess, strict=True)]
+    rows = [fitted.get(int(row[0]), other) for row, other in zip(cut.steps, guess, strict=True)]
     return np.array(rows)
 
 

@@ -39,8 +39,8 @@ def covariance(result: ShootingEstimate) -> Array:
     bounded = information + np.eye(size)  # with the prior
     inverse = np.linalg.inv(bounded)
     sums = _at_least(sums + np.eye(size), bounded)
-    found: Array = inverse @ sums @ inverse
-    return found
+    sandwich: Array = inverse @ sums @ inverse
+    return sandwich
 
 
 def joint_covariance(

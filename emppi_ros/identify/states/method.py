@@ -66,7 +66,7 @@ class StatesMethod(Method):
                 costs.append(iterate.mean_cost)
                 advance(len(costs), f'mean cost {costs[-1]:.4g}')
 
-            motions = [known for known, _ in parts]
+            motions = [earlier for earlier, _ in parts]
             motion, result, notes = fit_recordings(plant, motions, names, config, progress)
             lag_s, advice = _advise(plant, recordings, run.held_out, config, (motion, result))
             advance(total)
@@ -81,7 +81,7 @@ class StatesMethod(Method):
         notes += prior.notes(options.spread)
         if notes:
             summary['notes'] = '; '.join(notes)
-        samples, forecasts = prior.samples, [one for one in prior.forecasts if one is not None]
+        samples, forecasts = prior.samples, [part for part in prior.forecasts if part is not None]
         if forecasts:
             summary['held_out_error'] = figures.forecast_error(forecasts)
         return Identification(
@@ -147,9 +147,9 @@ def fit_recordings(
     alone = []
     for name, motion in zip(names, motions, strict=True):
         with named_errors(name):
-            one = estimate(plant, motion, config, progress)
-            diagnostics.check_model(plant, motion, one)
-            alone.append(one)
+            fit = estimate(plant, motion, config, progress)
+            diagnostics.check_model(plant, motion, fit)
+            alone.append(fit)
     joined, result, notes = motions[0], alone[0], list[str]()
     if len(motions) > 1:
         joined = join(motions)
@@ -222,11 +222,11 @@ def draw_prior(
     ends = forecast.end_states(plant, motion, config.state_weight, result)
 
     def check(spread: float, samples: Array) -> CheckedPrior:
-        found = forecast.forecast_parts(
+        forecasts = forecast.forecast_parts(
             plant, samples[:_FORECAST_SAMPLES], result, parts, ends, seed
         )
-        missed = forecast.contradictions(plant, result, parts, found)
-        return CheckedPrior(samples, spread, found, missed, missed)
+        missed = forecast.contradictions(plant, result, parts, forecasts)
+        return CheckedPrior(samples, spread, forecasts, missed, missed)
 
     first = check(asked, samples)
     last, spread = first, asked

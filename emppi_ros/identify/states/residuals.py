@@ -52,10 +52,10 @@ def evaluate(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Ar
     `weight` is the state error weight, of squared impulses.
     """
     model = _without_stops(plant, theta)
-    apart = difference(model, motion.qpos, qpos)
+    deviation = difference(model, motion.qpos, qpos)
     forces = forces_known(plant.model, motion) * _forces(plant, model, motion, theta, qpos)
     return Residuals(
-        np.sqrt(motion.weights) * apart, np.sqrt(weight) * model.opt.timestep * forces
+        np.sqrt(motion.weights) * deviation, np.sqrt(weight) * model.opt.timestep * forces
     )
 
 

@@ -38,7 +38,7 @@ def find_shorter_step(
     finer.model.opt.timestep = step
     try:
         parts = resample_and_split(recordings, finer.model, finer.bodies, held_out)
-        motion = join([known for known, _ in parts])
+        motion = join([earlier for earlier, _ in parts])
         other = estimate(finer, motion, config)
     except IdentificationError:
         return None

@@ -55,8 +55,8 @@ def test_steps_without_a_sample_do_not_count(swing, tmp_path: Path) -> None:
     problem = training_data.prepare(
         plant, [recording], training_data.WindowConfig(0.5, 0.0), {}
     ).problem
-    assert problem.seen is not None
+    assert problem.observed is not None
     # a sample every 33 ms, a step every 5 ms
-    assert np.mean(problem.seen[:, 0]) == pytest.approx(0.15, abs=0.01)
+    assert np.mean(problem.observed[:, 0]) == pytest.approx(0.15, abs=0.01)
     # 130 samples: a relative standard error of 6 % of white noise, and what motion adds
     assert 0.8 * NOISE < problem.noise[0] < 1.5 * NOISE

@@ -204,7 +204,7 @@ def test_a_cluster_changes_no_bit_and_is_an_error_when_it_dies(cluster, swing, m
 def test_a_reference_that_was_only_interpolated_does_not_count(swing, windows):
     seen = np.ones(swing.references.shape, bool)
     seen[1::2, 0] = seen[::3, 1] = False
-    sparse = dataclasses.replace(swing, seen=seen)
+    sparse = dataclasses.replace(swing, observed=seen)
     shooter = MultipleShooting(sparse, 4, windows, threads=1)
     z = _particles(shooter)
     found = evaluate(shooter, z)
