@@ -194,16 +194,15 @@ def parameter_values(
     """Return the parameters (n, P) of bodies (n, 12 B) and dry friction (n, nv)."""
     rows = bodies.reshape(len(bodies), -1, BODY_PARAMETERS)
     identified = (bodies - constraints.fixed).reshape(rows.shape)
+    joint_values = {
+        'dof_damping': rows[:, :, FRICTION],
+        'dof_frictionloss': dry,
+        'dof_armature': rows[:, :, ARMATURE],
+    }
     columns = []
     for parameter, index in zip(parameter_map.parameters, parameter_map.body_indices, strict=True):
-        if parameter.field == 'dof_damping':
-            columns.append(rows[:, index, FRICTION])
-            continue
-        if parameter.field == 'dof_frictionloss':
-            columns.append(dry[:, index])
-            continue
-        if parameter.field == 'dof_armature':
-            columns.append(rows[:, index, ARMATURE])
+        if parameter.field in joint_values:
+            columns.append(joint_values[parameter.field][:, index])
             continue
         back = parameter_map.parts[index].back
         inertias = (transform_inertia(row, back) for row in identified[:, index])
