@@ -16,6 +16,6 @@ door = tracks.from_arrays('door', noisy, quaternion)
 
 tree = emppi.articulate(tracks.Tracks(angle, (door,)))
 joint = tree.joint('door')
-print(f'{joint.child} on {joint.parent}: {joint.kind}, axis {joint.model.axis.round(2)}')
+print(f'{joint.child} on {joint.parent}: {joint.kind}, axis {joint.model.axis.round(2) + 0.0}')
 print(f'its axis has a standard deviation of {np.degrees(joint.axis_sd_rad):.2f} degrees')
 print(f'its model has {len(mjcf.to_text(tree).splitlines())} lines of MJCF')

@@ -6,9 +6,15 @@ two-link      a double pendulum with two position servos
 sliding block a pusher on a rail and a free block on a plane: contact and tracking
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+import contextlib
 import copy
+import json
+import os
 from pathlib import Path
+import subprocess
+import sys
+import time
 from typing import Any
 
 from hypothesis import settings
@@ -248,3 +254,71 @@ def make_task(write_task: Callable[..., Path]) -> Callable[..., Task]:
 def rng() -> np.random.Generator:
     """Return a generator with a fixed seed."""
     return np.random.default_rng(20200127)
+
+
+@pytest.fixture(scope='session')
+def renderer():
+    """Skip on a machine without off-screen rendering."""
+    from emppi_ros.viz import renderer as rendering
+
+    try:
+        rendering.check_renderer()
+    except rendering.RenderError:
+        pytest.skip('no off-screen rendering on this machine')
+
+
+class Cluster:
+    """A scheduler and workers of its own, each a process on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        """Start it."""
+        self._file = folder / 'scheduler.json'
+        self._processes = {'scheduler': self._start('scheduler', '--port', '0')}
+        self.add_worker()
+        self.address = ''
+
+    def wait(self) -> None:
+        """Wait until the scheduler has written where it is, all of it."""
+        while not self.address:
+            assert self._processes['scheduler'].poll() is None
+            time.sleep(0.05)
+            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+                self.address = json.loads(self._file.read_text())['address']
+
+    def _start(self, kind: str, *arguments: str) -> subprocess.Popen:
+        command = [
+            sys.executable, '-m', f'distributed.cli.dask_{kind}', '--host', '127.0.0.1',
+            '--scheduler-file', str(self._file), '--no-dashboard', *arguments,
+        ]  # fmt: skip
+        environment = {**os.environ, 'OMP_NUM_THREADS': '1'}
+        return subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def add_worker(self) -> None:
+        """Start a worker with two threads."""
+        self._processes['worker'] = self._start(
+            'worker', '--nthreads', '2', '--no-nanny', '--local-directory', str(self._file.parent)
+        )
+
+    def kill(self, *kinds: str) -> None:
+        """Kill the scheduler, or the worker that was added last."""
+        for kind in kinds:
+            self._processes[kind].kill()
+            self._processes[kind].wait()
+
+    def stop(self) -> None:
+        """Kill all."""
+        self.kill(*self._processes)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """Return a cluster of one worker with two threads."""
+    pytest.importorskip('distributed', reason='Dask is not installed (extra `cluster`)')
+    started = Cluster(tmp_path)
+    try:
+        started.wait()
+        yield started
+    finally:
+        started.stop()

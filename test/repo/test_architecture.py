@@ -84,7 +84,7 @@ def test_the_map_names_every_folder_once_and_fits_on_one_screen() -> None:
 
 
 def test_what_runs_online_never_imports_identify() -> None:
-    offline = {'articulation', 'calibration', 'identify', 'cli'}
+    offline = {'articulation', 'calibration', 'identify', 'pipeline', 'cli'}
     for path in FILES:
         assert part(path) in offline or 'identify' not in arrows(path)
 

@@ -107,7 +107,8 @@ def test_a_door_of_unknown_joint_is_opened_and_its_joint_is_seen(tmp_path):
     _assert_success(summary)
     seen = summary['articulation']['handle']
     assert seen in ('revolute', 'undecided')  # it opens by 11 degrees, and 5 to 15 are needed
-    assert (tmp_path / 'seen_panda_cabinet.yaml').exists() == (seen == 'revolute')
+    # written when the joint was decided, which the last poses may call into question again
+    assert (tmp_path / 'seen_panda_cabinet.yaml').exists() or seen == 'undecided'
 
 
 @pytest.mark.alone

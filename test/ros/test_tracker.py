@@ -98,7 +98,7 @@ def test_poses_of_a_moving_block_are_published_with_the_stamps_of_images(harness
     waiting = 'waiting for depth/camera_info'
     harness.spin_until(lambda: harness.says('tracker')[1] == waiting)
     infos.publish(camera_info())
-    harness.spin_until(lambda: node._tracked is not None)
+    harness.spin_until(lambda: node._tracker is not None)
     model, rng = mujoco.MjModel.from_xml_string(SCENE), np.random.default_rng(0)
     settings = depth_noise.DepthCameraConfig()
     for i in range(4):
@@ -139,7 +139,7 @@ def test_a_robot_of_the_scene_is_drawn_at_its_measured_joints(harness, tmp_path)
     harness.spin_until(states.get_subscription_count)
     node._take_info(camera_info())
     whole = Window(0, VIEW.height, 0, VIEW.width)
-    empty = node._tracked.background.crop(whole).copy()
+    empty = node._tracker.tracked.background.crop(whole).copy()
     for i in range(3):
         message = JointState(name=['swing', 'other'], position=[0.2 * i, 1.0])
         message.header.stamp = convert.to_stamp(float(i))
@@ -151,7 +151,7 @@ def test_a_robot_of_the_scene_is_drawn_at_its_measured_joints(harness, tmp_path)
     data = scene.kinematics(node._file.model, data.qpos.copy())
     block = node._file.bodies
     expected = renderer.render_scene(node._file.model, data, node._camera, block)
-    np.testing.assert_array_equal(node._tracked.background.crop(whole), expected)
+    np.testing.assert_array_equal(node._tracker.tracked.background.crop(whole), expected)
     assert not np.array_equal(expected, empty)
 
 

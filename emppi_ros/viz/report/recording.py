@@ -191,8 +191,10 @@ class RunObserver:
             'time_s': self.success_time or (rows['times'][-1] if rows['times'] else 0.0),
             'rate_hz': (len(plans) - 1) / (plans[-1] - plans[0]) if len(plans) > 1 else 0.0,
             'plan_ms': _quantiles(record.plan_ms),
-            'deadline_misses': self._since_start('deadline_misses')
-            / max(self._since_start('cycles'), 1.0),
+            # the cycle during which recording starts is not counted, but may miss its deadline
+            'deadline_misses': min(
+                1.0, self._since_start('deadline_misses') / max(self._since_start('cycles'), 1.0)
+            ),
             'bridge_period_ms': _quantiles(record.bridge_period_ms),
             'bridge_latency_ms': {  # from a joint state's stamp to the command
                 name: float(self.diagnostics.get('bridge', {}).get(f'latency_ms_{name}', 'nan'))

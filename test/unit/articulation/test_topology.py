@@ -15,6 +15,7 @@ from emppi_ros.articulation import joint_models, mjcf, report, rigid_motion, top
 from emppi_ros.articulation.tracks import Tracks
 from emppi_ros.core import config
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.pose import Poses
 from emppi_ros.priors.distributions import Prior
 from emppi_ros.tasks.schema import ParameterConfig, TrackedObjectConfig
 from emppi_ros.tracking.jointed_parts import JointedParts
@@ -207,7 +208,7 @@ def test_as_many_wrong_poses_that_are_scattered_leave_the_joint(rng):
     whole = shifted_after_a_turn(rng, np.zeros(3))
     wrong = rng.permutation(40) < 10
     position = whole.poses.position + wrong[:, None] * rng.uniform(-0.3, 0.3, (40, 3))
-    poses = rigid_motion.Poses(whole.poses.rotation, position)
+    poses = Poses(position, whole.poses.rotation)
     joint = topology.infer(as_tracks(dataclasses.replace(whole, poses=poses))).joint('lid')
     assert joint.kind == 'revolute'
     assert joint.explained == pytest.approx(0.75, abs=0.06)
