@@ -2,14 +2,12 @@
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.identify.rigid_body import excitation_trajectory
 from emppi_ros.identify.rigid_body.excitation import typical_prior
 from emppi_ros.identify.rigid_body.excitation_trajectory import FourierMotion, MotionLimits
 from emppi_ros.robots.robot import load_robot
 
-Array = npt.NDArray[np.float64]
 STIFFNESS, DAMPING = 100.0, 20.0  # 1/s^2, 1/s: critically damped; soft, so that the model matters
 PERIOD_S, _TRIALS = 10.0, 150  # of an optimized motion
 

@@ -4,16 +4,18 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError, import_optional
-from emppi_ros.identify.csvgd import csvgd
-from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
-from emppi_ros.identify.csvgd.shooting import MultipleShooting
-from emppi_ros.identify.csvgd.target_density import Likelihood, evaluate, log_likelihood
+from emppi_ros.identify.multiple_shooting.initial_particles import sobol_parameters
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
+from emppi_ros.identify.multiple_shooting.target_density import (
+    evaluate,
+    log_likelihood,
+)
 
-Array = npt.NDArray[np.float64]
-Sampler = Callable[[ShootingProblem, int, int, Likelihood, int], tuple[Array, int]]
+Sampler = Callable[[ShootingProblem, int, int, int], tuple[Array, int]]
 _DIVERGED_COST = 1e12  # CMA-ES cannot rank infinite costs
 _FADES = 0.9, 0.99  # of the first and second moment in Adam
 _EPSILON = 1e-12
@@ -29,7 +31,7 @@ def load_library(module: str) -> ModuleType:
 
 
 def _density(
-    problem: ShootingProblem, size: int, likelihood: Likelihood
+    problem: ShootingProblem, size: int
 ) -> tuple[MultipleShooting, Callable[[Array], Array]]:
     """Return a simulation of `size` particles, and the log density of any number of points."""
     shooter = MultipleShooting(problem, size, threads=1, slopes=False)
@@ -40,7 +42,7 @@ def _density(
             part = points[first : first + size]
             rows = np.zeros((size, points.shape[1]))
             rows[: len(part)] = np.clip(part, -LIMIT, LIMIT)
-            values = log_likelihood(shooter, rows, likelihood)[: len(part)]
+            values = log_likelihood(shooter, rows)[: len(part)]
             inside = np.all(np.abs(part) <= LIMIT, axis=1)
             densities[first : first + size] = np.where(inside, values, -np.inf)
         return densities
@@ -48,12 +50,10 @@ def _density(
     return shooter, log_p
 
 
-def cma(
-    problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
-) -> tuple[Array, int]:
+def cma(problem: ShootingProblem, particles: int, iterations: int, seed: int) -> tuple[Array, int]:
     """Return the last generation (N, P) of CMA-ES, and the number of physics steps."""
     library = load_library('cma')
-    shooter, log_p = _density(problem, particles, likelihood)
+    shooter, log_p = _density(problem, particles)
     size = len(problem.parameters)
     options = {
         'popsize': particles, 'maxiter': iterations, 'bounds': [-LIMIT, LIMIT],
@@ -68,26 +68,24 @@ def cma(
 
 
 def emcee(
-    problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
+    problem: ShootingProblem, particles: int, iterations: int, seed: int
 ) -> tuple[Array, int]:
     """Return the final walkers (N, P) of ensemble MCMC, and the number of physics steps."""
     library = load_library('emcee')
-    shooter, log_p = _density(problem, (particles + 1) // 2, likelihood)
+    shooter, log_p = _density(problem, (particles + 1) // 2)
     walkers = library.EnsembleSampler(
         particles, len(problem.parameters), log_p, vectorize=True,
         moves=[(library.moves.DEMove(), 0.8), (library.moves.DESnookerMove(), 0.2)],
     )  # fmt: skip
     state = library.State(
-        csvgd.sobol_parameters(problem, particles),
+        sobol_parameters(problem, particles),
         random_state=np.random.RandomState(seed).get_state(),
     )
     state = walkers.run_mcmc(state, iterations)
     return problem.theta(state.coords), shooter.steps
 
 
-def adam(
-    problem: ShootingProblem, starts: int, iterations: int, likelihood: Likelihood
-) -> tuple[Array, int]:
+def adam(problem: ShootingProblem, starts: int, iterations: int) -> tuple[Array, int]:
     """
     Return the best (1, P) of some searches by Adam, and the number of physics steps.
 
@@ -97,11 +95,11 @@ def adam(
     shooter = MultipleShooting(problem, starts, threads=1)
 
     def direction(z: Array) -> Array:
-        return evaluate(shooter, z, likelihood).score
+        return evaluate(shooter, z).score
 
-    z = climb(csvgd.sobol_parameters(problem, starts), direction, iterations)
+    z = climb(sobol_parameters(problem, starts), direction, iterations)
     z = np.clip(z, -LIMIT, LIMIT)
-    best = int(np.argmax(evaluate(shooter, z, likelihood).log_p))
+    best = int(np.argmax(evaluate(shooter, z).log_p))
     return problem.theta(z[best : best + 1]), shooter.steps
 
 

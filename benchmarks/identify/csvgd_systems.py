@@ -1,16 +1,13 @@
-"""Systems with known parameters: two link lengths, a double pendulum, two weights."""
+"""Systems with known parameters: a double pendulum, two weights."""
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.csvgd.problem import ShootingProblem
+from emppi_ros.identify.multiple_shooting.problem import ShootingProblem
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
-
-Array = npt.NDArray[np.float64]
-LENGTHS_TRUTH = np.array([[1.5, 2.0], [3.0, 1.0]])  # m, of the two systems
 
 
 def rollout(
@@ -34,21 +31,7 @@ def _noisy_problem(
     clean = rollout(model, parameters, truth[None], start, controls)
     noise = share * clean[0].std(axis=0)
     measured = clean + noise * np.random.default_rng(seed).standard_normal(clean.shape)
-    return ShootingProblem(model, parameters, start, controls, measured, noise)
-
-
-def lengths() -> tuple[ShootingProblem, Array]:
-    """Return the problem of the paper's supplement, Fig. 1, and its two truths (2, 2)."""
-    model = mujoco.MjModel.from_xml_path(str(ASSETS / 'two_links.xml'))
-    parameters = (
-        Parameter('length 1', 'body_pos', 'elbow', 0, 0.5, 5.0, 'm'),
-        Parameter('length 2', 'body_pos', 'tip', 0, 0.5, 5.0, 'm'),
-    )
-    start = np.array([0.5 * np.pi, 0.0, 0.0, 0.0])
-    controls = np.zeros((300, 0))
-    measured = rollout(model, parameters, LENGTHS_TRUTH, start, controls)
-    noise = 0.1 * measured.reshape(-1, 4).std(axis=0)
-    return ShootingProblem(model, parameters, start, controls, measured, noise), LENGTHS_TRUTH
+    return ShootingProblem(model, parameters, start, controls, measured[0], noise)
 
 
 PENDULUM_TRUTH = np.array(

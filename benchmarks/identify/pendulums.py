@@ -2,7 +2,7 @@
 Simulated pendulums with known parameters, as encoders record them.
 
 The pendulum (Secs. 4.2 and 4.5 of the paper of the method `states`) has an inertia and one of
-three friction models. The Furuta pendulum (Secs. 4.3 and 4.6) has 13 unknowns: five moments of
+two friction models. The Furuta pendulum (Secs. 4.3 and 4.6) has 13 unknowns: five moments of
 inertia, four friction parameters, the tilt of the stand and the motor gain. Its arm only turns
 about the vertical axis, so its other two moments are unobservable, and so is a rotation of the
 stand about the vertical: methods should report this.
@@ -12,25 +12,20 @@ from collections.abc import Callable
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
 
-Array = npt.NDArray[np.float64]
 PendulumController = Callable[[mujoco.MjData], Array]
 _INERTIA = UnknownParameter('inertia', 'kg m^2', 0.006, 1e-5, 0.1)
 _VISCOUS = UnknownParameter('viscous', 'N m s/rad', 1e-3, 0.0, 0.1)
 _DRY = UnknownParameter('dry', 'N m', 5e-4, 0.0, 0.1)
-_STICTION = UnknownParameter('stiction', 'N m', 5e-4, 0.0, 0.1)  # static minus kinetic friction
-# velocity at which stiction decays to 1 / e
-_RATE = UnknownParameter('rate', 'rad/s', 1.0, 0.05, 10.0)
 FRICTION_MODELS = {
     'viscous': (_INERTIA, _VISCOUS),
     'dry': (_INERTIA, _VISCOUS, _DRY),
-    'stribeck': (_INERTIA, _VISCOUS, _DRY, _STICTION, _RATE),
 }
-PENDULUM_TRUTH = np.array([0.0039, 2e-4, 2.4e-3, 3e-3, 2.0])  # of 'stribeck'
+PENDULUM_TRUTH = np.array([0.0039, 2e-4, 2.4e-3])  # of 'dry'
 _TILT = 0.1  # rad: prior scale; larger tilts are visible
 FURUTA_UNKNOWNS = (
     UnknownParameter('arm_inertia_x', 'kg m^2', 0.002, 1e-5, 0.1),
@@ -65,8 +60,6 @@ def simulate(
         if control is not None:
             ctrl[k] = control(data)
         data.ctrl[:] = ctrl[k]
-        if plant.friction is not None:
-            model.dof_frictionloss[:] = plant.friction(theta, data.qvel[None])[0][0]
         mujoco.mj_step(model, data)
     return qpos, ctrl
 
@@ -91,10 +84,9 @@ def read_encoders(qpos: Array, pulses: int = 4096) -> Array:
 
 
 def pendulum_plant(kind: str) -> Plant:
-    """Return the plant with the unknowns of a friction model: viscous, dry or stribeck."""
+    """Return the plant with the unknowns of a friction model: viscous or dry."""
     model = mujoco.MjModel.from_xml_path(str(paths.ASSETS / 'pendulum.xml'))
-    friction = stribeck_friction if kind == 'stribeck' else None
-    return Plant(model, FRICTION_MODELS[kind], write_pendulum, friction)
+    return Plant(model, FRICTION_MODELS[kind], write_pendulum)
 
 
 def write_pendulum(model: mujoco.MjModel, theta: Array) -> None:
@@ -102,13 +94,6 @@ def write_pendulum(model: mujoco.MjModel, theta: Array) -> None:
     model.body_inertia[1, :2] = theta[0]  # a rod's
     model.dof_damping[0] = theta[1]
     model.dof_frictionloss[0] = theta[2] if len(theta) > 2 else 0.0
-
-
-def stribeck_friction(theta: Array, v: Array) -> tuple[Array, Array]:
-    """Return dry friction (n, 1) at velocities (n, 1), and its slope."""
-    _, _, dry, stiction, rate = theta
-    above = stiction * np.exp(-np.abs(v) / rate)
-    return dry + above, -above * np.sign(v) / rate
 
 
 def furuta_plant() -> Plant:

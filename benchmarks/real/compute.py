@@ -19,11 +19,12 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify import methods
 from emppi_ros.identify.common.figures import HeldOutForecast
-from emppi_ros.identify.common.motion import MAX_STEPS_PER_SAMPLE, Motion, resample, split
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.methods import Identification, RunSettings
-from emppi_ros.identify.shooting import estimation, forecast, torque_noise, windows
+from emppi_ros.identify.multiple_shooting import forecast, torque_noise, windows
+from emppi_ros.identify.shooting import estimation
 from emppi_ros.model.ensemble import Ensemble
+from emppi_ros.recordings.motion import MAX_STEPS_PER_SAMPLE, Motion, resample, split
 from emppi_ros.recordings.recordings import Recording, read_recording
 
 Array = npt.NDArray[np.float64]

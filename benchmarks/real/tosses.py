@@ -17,7 +17,7 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.filter import smc
 from emppi_ros.identify.filter.smc import SmcConfig
-from emppi_ros.identify.shooting.simulation import make_ensemble
+from emppi_ros.identify.multiple_shooting.simulation import make_ensemble
 from emppi_ros.model.ensemble import State
 from emppi_ros.priors import distributions
 from emppi_ros.priors.distributions import Prior

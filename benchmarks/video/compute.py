@@ -26,10 +26,10 @@ from emppi_ros.core import paths
 from emppi_ros.core.errors import EmppiError, IdentificationError
 from emppi_ros.identify import methods
 from emppi_ros.identify.bayessim.starts import find_starts
-from emppi_ros.identify.csvgd import recordings as csvgd_recordings
-from emppi_ros.identify.csvgd.problem import ShootingProblem
-from emppi_ros.identify.csvgd.recordings import WindowConfig
 from emppi_ros.identify.methods import RunSettings
+from emppi_ros.identify.multiple_shooting import training_data
+from emppi_ros.identify.multiple_shooting.problem import ShootingProblem
+from emppi_ros.identify.multiple_shooting.training_data import WindowConfig
 
 Array = npt.NDArray[np.float64]
 SEEDS = range(100, 110)  # settings were chosen with 1 to 3, and from 200 on
@@ -253,17 +253,15 @@ def _identified(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Ar
 def _sampled(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Array:
     """Return the particles (N, P) of a sampler with single shooting over the whole film."""
     sample = csvgd_baselines.BASELINES[cell.method]
-    theta, _ = sample(
-        _single_shooting(mechanism, film), PARTICLES, _iterations(cell), 'product', cell.seed
-    )
-    return theta
+    problem = _single_shooting(mechanism, film)
+    return sample(problem, PARTICLES, _iterations(cell), cell.seed)[0]
 
 
 def _climbed(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Array:
     """Return the best (1, P) of searches by Adam, with as many simulations as the samplers."""
     starts = max(PARTICLES // (1 + len(mechanism.plant.unknowns)), 1)
     problem = _single_shooting(mechanism, film)
-    return csvgd_baselines.adam(problem, starts, _iterations(cell), 'product')[0]
+    return csvgd_baselines.adam(problem, starts, _iterations(cell))[0]
 
 
 def _iterations(cell: VideoCell) -> int:
@@ -273,7 +271,7 @@ def _iterations(cell: VideoCell) -> int:
 def _single_shooting(mechanism: InferredMechanism, film: Film) -> ShootingProblem:
     """Return the whole film as one window, from the start that its first images show."""
     seconds = float(film.time[-1] - film.time[0]) - 2.0 / films.RATE_HZ
-    problem = csvgd_recordings.prepare(
+    problem = training_data.prepare(
         mechanism.plant, [mechanism.recording], WindowConfig(seconds, 0.0), {}
     ).problem
     (start,) = find_starts(problem)

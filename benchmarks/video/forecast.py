@@ -21,12 +21,11 @@ from emppi_ros.articulation import fitting, joint_models, mjcf, tracks
 from emppi_ros.articulation.topology import WORLD, KinematicTree
 from emppi_ros.articulation.tracks import Tracks
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.shooting import windows
-from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
-from emppi_ros.identify.shooting.start_fits import fit_starts
+from emppi_ros.identify.multiple_shooting.simulation import Inputs, make_ensemble, roll_out
+from emppi_ros.identify.multiple_shooting.start_fits import fit_starts
 from emppi_ros.model import scene
+from emppi_ros.recordings.motion import Motion
 from emppi_ros.tracking import renderer
 
 Array = npt.NDArray[np.float64]
@@ -104,9 +103,11 @@ def forecast(problem: ForecastProblem, plant: Plant, theta: Array) -> Array:
     if fit is not None:
         ensemble = make_ensemble(plant, 1, 1, threads=1)
         ensemble.write(theta[None])
-        found = roll_out(ensemble, motion, windows.at_starts(motion, [0], last), fit[0])
-        if found is not None:
-            return np.asarray(found[0, 0, rows[SEEN:] - 1])  # the first are those after a step
+        steps = np.arange(last)[None]
+        states, diverged = roll_out(ensemble, Inputs.of_motion(motion), steps, fit[0])
+        if not diverged.any():
+            # the first are those after a step
+            return np.asarray(states[0, 0, rows[SEEN:] - 1, : plant.model.nq])
     raise IdentificationError('the forecast diverges')
 
 

@@ -14,16 +14,13 @@ import importlib
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.priors import prior_file
 from emppi_ros.priors.prior_file import ParameterPrior, PriorFile
 from emppi_ros.recordings.recordings import Recording, recording_sources
 
-Array = npt.NDArray[np.float64]
 METHODS = {  # name -> module:class
     'states': 'emppi_ros.identify.states.method:StatesMethod',
     'csvgd': 'emppi_ros.identify.csvgd.method:CsvgdMethod',

@@ -6,31 +6,29 @@ that of `calculate_intervals`) by the search over windows that `csvgd` has, too 
 `mujoco.sysid` itself would need the extra `mujoco[sysid]`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.posterior_samples import knowledge_level
-from emppi_ros.identify.csvgd import recordings as csvgd_recordings
-from emppi_ros.identify.csvgd import report as csvgd_report
-from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
-from emppi_ros.identify.csvgd.method import HELD_OUT
-from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
-from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.recordings import TrainingData, WindowConfig
-from emppi_ros.identify.csvgd.report import SystemResult, summarize
-from emppi_ros.identify.csvgd.window_search import MAX_ITERATIONS, WindowEstimate, estimate
+from emppi_ros.identify.common.posterior_samples import knowledge_levels
 from emppi_ros.identify.methods import Identification, Method, RunSettings
+from emppi_ros.identify.multiple_shooting import particle_summary, training_data
+from emppi_ros.identify.multiple_shooting.particle_summary import diagnose, explain
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.training_data import TrainingData, WindowConfig
+from emppi_ros.identify.multiple_shooting.window_search import (
+    MAX_ITERATIONS,
+    WindowEstimate,
+    estimate,
+)
 from emppi_ros.recordings.recordings import Recording
 
-Array = npt.NDArray[np.float64]
 _STEP = 1e-6
 
 
@@ -48,7 +46,7 @@ class SysidMethod(Method):
 
     description = "one estimate by MuJoCo's least squares over windows, as a reference"
     options = SysidOptions
-    held_out = HELD_OUT
+    held_out = 0.2
     with_joint_errors = True
 
     def identify(
@@ -57,7 +55,7 @@ class SysidMethod(Method):
     ) -> Identification:  # fmt: skip
         """Fit all recordings together."""
         windows = WindowConfig(options.window, run.held_out)
-        data = csvgd_recordings.prepare(plant, recordings, windows, options.noise)
+        data = training_data.prepare(plant, recordings, windows, options.noise)
         log_likelihoods: list[float] = []
         with run.progress('sysid', MAX_ITERATIONS, 'iterations') as advance:
 
@@ -70,34 +68,30 @@ class SysidMethod(Method):
         problem = replace(data.problem, continuous=result.worse is None)
         data = replace(data, problem=problem, windows=result.windows)
         count = len(plant.unknowns)
-        knowledge = [knowledge_level(share) for share in result.sd(count)]
+        knowledge = knowledge_levels(result.sd(count))
         kept = posterior_samples.excited(knowledge)
-        posterior = as_posterior(data, result)
-        particle = csvgd_report.select_converged(data, posterior, run.threads)
-        csvgd_report.check(plant, data, particle)
         theta = data.problem.theta(draw(result, count, options.spread, run.seed))
-        forecasts: Sequence[Array] = ()
-        pieces: Sequence[HeldOutForecast] = ()
-        if problem.continuous:
-            forecasts = csvgd_report.forecast(data, particle, run.threads)
-        else:
-            pieces = forecast_pieces(
-                plant, data, theta, particle.residual_rms, run.seed, run.threads
-            )
-        summary = summarize(plant, SystemResult(data, posterior, particle, forecasts, pieces))
-        _add_estimate(summary['parameters'].values(), data, result, knowledge)
-        names = [unknown.name for unknown in plant.unknowns]
-        directions = posterior_samples.unobservable_directions(result.covariance[:count, :count])
-        summary['unexcited_directions'] = posterior_samples.describe_directions(directions, names)
-        del summary['particles'], summary['stranded']
+        system = explain(
+            plant, data, result.z[None], np.array([result.log_p]), result.defect, run, theta
+        )
+        value, sd = in_units(data, result)
+        more = {}
+        if result.by_joints.any():
+            more['sd_by_joints'] = (result.share_by_joints(count) * sd).tolist()
+        summary = posterior_samples.summarize(
+            plant.unknowns, value, sd, knowledge,
+            posterior_samples.unobservable_directions(result.covariance[:count, :count]),
+            at_bound=system.converged.at_bound, **more,
+        )  # fmt: skip
+        summary |= diagnose(plant, system)
         if note := result.note(data):
             summary['notes'] = '; '.join([*filter(None, [summary.get('notes')]), note])
 
         def sample_forecasts() -> list[HeldOutForecast]:
             if not problem.continuous:
-                return list(pieces)
-            samples = csvgd_report.with_particles(particle, theta)
-            return csvgd_report.futures(data, csvgd_report.forecast(data, samples, run.threads))
+                return list(system.pieces)
+            forecasts = particle_summary.forecast(data, system.converged, theta, run.threads)
+            return system._replace(forecasts=forecasts).held_out
 
         return Identification(
             summary,
@@ -123,27 +117,6 @@ def draw(result: WindowEstimate, parameters: int, spread: float, seed: int) -> A
     return posterior_samples.draw_within_bounds(
         result.z[:parameters], covariance, np.ones(parameters), box, rng
     )
-
-
-def as_posterior(data: TrainingData, result: WindowEstimate) -> CsvgdPosterior:
-    """Return the estimate as a posterior of one particle."""
-    theta = data.problem.theta(result.z[None, : len(data.problem.parameters)])
-    return CsvgdPosterior(theta, np.array([result.log_p]), result.z[None], 0.0, result.defect, 0)
-
-
-def _add_estimate(
-    rows: Iterable[dict[str, Any]],
-    data: TrainingData,
-    result: WindowEstimate,
-    knowledge: Sequence[str],
-) -> None:
-    """Set values and standard deviations in the rows of parameters."""
-    shares = result.share_by_joints(len(knowledge)).tolist()
-    found = zip(*in_units(data, result), knowledge, shares, strict=True)
-    for row, (value, sd, level, share) in zip(rows, found, strict=True):
-        row.update(value=float(value), sd=float(sd), knowledge=level)
-        if result.by_joints.any():
-            row['sd_by_joints'] = share * float(sd)
 
 
 def in_units(data: TrainingData, result: WindowEstimate) -> tuple[Array, Array]:

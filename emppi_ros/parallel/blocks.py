@@ -5,10 +5,10 @@ Iterative computations cannot be handed out as a whole. So each worker thread cr
 computes a row once, such as models in a physics batch, and reuses it in every step.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 import threading
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,7 @@ from emppi_ros.parallel import cluster
 from emppi_ros.parallel.workers import Array, Share
 
 _thread = threading.local()
-
-
-class Recipe(Protocol):
-    """Description sent to workers, which build their computation from it."""
-
-    def make(self, rows: int, threads: int) -> Any:
-        """Return an object whose methods compute this number of rows."""
+Recipe = Callable[[int, int], Any]  # rows, threads -> an object whose methods compute the rows
 
 
 @contextmanager
@@ -47,5 +41,5 @@ def compute(recipe: Recipe, method: str, rows: Array) -> Any:
     if getattr(_thread, 'recipe', None) is not recipe:
         _thread.recipe, _thread.made = recipe, {}
     if len(rows) not in _thread.made:  # block sizes differ by at most one row
-        _thread.made[len(rows)] = recipe.make(len(rows), 1)
+        _thread.made[len(rows)] = recipe(len(rows), 1)
     return getattr(_thread.made[len(rows)], method)(rows)

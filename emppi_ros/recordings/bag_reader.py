@@ -95,10 +95,10 @@ class Bag:
     ) -> Any:
         decode = factory.decoder_for(channel.message_encoding, schema)
         if decode is None or schema is None:
-            found = 'none' if schema is None else schema.encoding
+            encoding = 'none' if schema is None else schema.encoding
             raise ReplayError(
                 f'{self.path}: {channel.topic}: encoding {channel.message_encoding!r} with schema '
-                f"{found!r}; expected 'cdr' with 'ros2msg'"
+                f"{encoding!r}; expected 'cdr' with 'ros2msg'"
             )
         try:
             return decode(record.data)

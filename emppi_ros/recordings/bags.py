@@ -14,14 +14,12 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError, import_optional
 from emppi_ros.recordings.bag_reader import SUFFIX, Bag, BagMessage
 from emppi_ros.recordings.message_tables import NANO, stamp_ns
 from emppi_ros.recordings.signals import SI, UNITS, Signal, covariance_triangles
 
-Array = npt.NDArray[np.float64]
 _SQLITE_SUFFIX = '.db3'
 _TOPIC = re.compile(
     r'(?:.+/)?(?P<kind>joint_states|emppi/applied|tracking/(?P<body>[^/]+)'
@@ -47,14 +45,14 @@ def read(paths: Sequence[Path]) -> tuple[list[Signal], list[Path], list[str]]:
     """Return the signals of bags on one clock, the files, and notes, such as of a cut bag."""
     missing = 'no positions on a topic joint_states (sensor_msgs/JointState)'
     signals, files, notes = _read(paths, 'position', missing)
-    return [one for one in signals if one.kind != 'covariance'], files, notes
+    return [signal for signal in signals if signal.kind != 'covariance'], files, notes
 
 
 def read_poses(paths: Sequence[Path]) -> tuple[list[Signal], list[str]]:
     """Return tracked poses, and their covariances, of bags on one clock, and notes."""
     missing = 'no poses on a topic tracking/<object> (geometry_msgs/PoseStamped)'
     signals, _, notes = _read(paths, 'pose', missing)
-    return [one for one in signals if one.kind in _TRACKED], notes
+    return [signal for signal in signals if signal.kind in _TRACKED], notes
 
 
 def _read(
@@ -68,17 +66,17 @@ def _read(
         files += bag.files
         topics |= set(bag.counts)
         notes += [bag.cut] if bag.cut else []
-    if not any(kind == needed for one in collected for kind, *_ in one):
+    if not any(kind == needed for group in collected for kind, *_ in group):
         contents = '; '.join([', '.join(sorted(topics)) or 'no messages', *notes])
         raise IdentificationError(
             f'{", ".join(map(str, paths))}: {missing}; the bag contains: {contents}'
         )
-    samples = [rows for one in collected for rows in one.values()]
+    samples = [rows for group in collected for rows in group.values()]
     origin = min(row.stamp for rows in samples for row in rows)
     signals = [
         _signal(key, where, rows, origin)
-        for one in collected
-        for (*key, where), rows in one.items()
+        for group in collected
+        for (*key, where), rows in group.items()
         # drivers publish NaN for what they cannot measure
         if not (key[0] in ('velocity', 'effort') and np.isnan([row.value for row in rows]).all())
     ]
@@ -186,9 +184,9 @@ class SqliteBag:
         except Exception as error:  # also errors of YAML and SQLite
             raise IdentificationError(f'{path}: not a bag: {error}') from None
         self.counts: dict[str, int] = {}  # of messages by topic
-        for one in connections:
-            topic = one.topic.removeprefix('/')
-            self.counts[topic] = self.counts.get(topic, 0) + one.msgcount
+        for connection in connections:
+            topic = connection.topic.removeprefix('/')
+            self.counts[topic] = self.counts.get(topic, 0) + connection.msgcount
 
     def messages(self, topics: Collection[str]) -> Iterator[BagMessage]:
         """Yield the messages on topics, in the order in which they were recorded."""
@@ -199,9 +197,11 @@ class SqliteBag:
             if not wanted:  # the library would yield all messages
                 return
             try:
-                for one, time_ns, raw in reader.messages(wanted):
+                for connection, time_ns, raw in reader.messages(wanted):
                     yield BagMessage(
-                        one.topic.removeprefix('/'), time_ns, self._decode(store, one, raw)
+                        connection.topic.removeprefix('/'),
+                        time_ns,
+                        self._decode(store, connection, raw),
                     )
             except sqlite3.DatabaseError as error:
                 raise IdentificationError(f'{self.path}: a damaged bag: {error}') from None

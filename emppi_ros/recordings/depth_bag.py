@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import PoseError, ReplayError
 from emppi_ros.core.pose import Pose
 from emppi_ros.recordings.bag_reader import Bag
@@ -16,7 +16,6 @@ from emppi_ros.tracking import depth_messages
 from emppi_ros.tracking.depth_messages import IMAGE, INFO, StaticTransform
 from emppi_ros.tracking.depth_video import DepthVideo
 
-Array = npt.NDArray[np.float64]
 _TASK, _JOINTS, _TRANSFORMS, _WORLD = 'emppi/task', 'joint_states', 'tf_static', 'world'
 
 
@@ -86,8 +85,8 @@ def read(bag: Bag, topics: DepthTopics) -> DepthBag:
         else:
             for name, value in zip(data.name, data.position, strict=False):
                 joints.setdefault(name, []).append((_seconds(data), float(value)))
-    for name, found in ((image, images), (info, infos)):
-        if not found:
+    for name, messages in ((image, images), (info, infos)):
+        if not messages:
             contents = ', '.join(sorted(bag.counts)) or 'no messages'
             raise ReplayError(f'{bag.path}: no message on {name}; the bag contains: {contents}')
     task = parse_task(text, f'{bag.path}: {_TASK}') if text else None
@@ -100,7 +99,7 @@ def read(bag: Bag, topics: DepthTopics) -> DepthBag:
     start = _seconds(images[0])
     video = DepthVideo(
         depth_messages.read_camera(infos[0], pose),
-        np.array([_seconds(one) - start for one in images]),
+        np.array([_seconds(message) - start for message in images]),
         lambda i: depth_messages.read_depth(images[i]),
     )
     return DepthBag(video, {k: _track(v, start) for k, v in joints.items()}, task, bag.cut)
@@ -112,15 +111,15 @@ def _seconds(message: Any) -> float:
 
 def _in_order(images: Sequence[Any]) -> list[Any]:
     """Return images in the order of their stamps, each stamp once."""
-    first = {stamp_ns(one.header.stamp): one for one in reversed(images)}
+    first = {stamp_ns(image.header.stamp): image for image in reversed(images)}
     return [first[stamp] for stamp in sorted(first)]
 
 
 def _check_same(bag: Bag, infos: Sequence[Any]) -> None:
     """Raise PoseError if intrinsics change."""
-    known = {(one.width, one.height, *one.k) for one in infos}
-    if len(known) > 1:
-        raise PoseError(f'{bag.path}: {len(known)} cameras on one topic: intrinsics differ')
+    cameras = {(info.width, info.height, *info.k) for info in infos}
+    if len(cameras) > 1:
+        raise PoseError(f'{bag.path}: {len(cameras)} cameras on one topic: intrinsics differ')
 
 
 def _track(samples: Sequence[tuple[float, float]], start: float) -> tuple[Array, Array]:

@@ -66,8 +66,8 @@ class MessageOrder:
         for topic, indices in places.items():
             key = _stamp_ns if topic in self._stamped else _sent_ns
             times = [held[i].time_ns for i in indices]
-            found = sorted((held[i] for i in indices), key=key)
-            for i, message, time_ns in zip(indices, found, times, strict=True):
+            ordered = sorted((held[i] for i in indices), key=key)
+            for i, message, time_ns in zip(indices, ordered, times, strict=True):
                 held[i] = message if message is held[i] else message._replace(time_ns=time_ns)
         return held
 

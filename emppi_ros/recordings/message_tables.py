@@ -5,13 +5,12 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError, ReplayError
 from emppi_ros.priors.particles import Belief
 from emppi_ros.robots.plan import Plan
 
-Array = npt.NDArray[np.float64]
 NANO = 1_000_000_000
 # fields of the commands in a JointState and in a trajectory point
 STATE_FIELD = {'velocity': 'velocity', 'position': 'position', 'effort': 'effort'}

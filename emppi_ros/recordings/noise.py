@@ -3,13 +3,12 @@
 import math
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.recordings.signals import Signal
 
-Array = npt.NDArray[np.float64]
 SMOOTHING_CUTOFF_HZ = 10.0
 _FILTER_ORDER = 2
 _SETTLING_PERIODS = 2.0  # of the cutoff, at either end
@@ -75,9 +74,9 @@ def smoothing_noise(signal: Signal, cutoff_hz: float) -> float | None:
     share = float(np.sum((blip - smooth(blip, rate, cutoff_hz)) ** 2))
     if share < _MIN_REMOVED:
         return None
-    left = signal.values - smooth(signal.values, rate, cutoff_hz)
+    removed = signal.values - smooth(signal.values, rate, cutoff_hz)
     end = math.ceil(_SETTLING_PERIODS * rate / cutoff_hz)
-    taken = np.std(left[end:-end] if len(left) > 4 * end else left) / np.sqrt(share)
+    taken = np.std(removed[end:-end] if len(removed) > 4 * end else removed) / np.sqrt(share)
     least = max(MIN_NOISE * float(np.std(signal.values)), rounding_noise(signal.values))
     return max(float(taken), least)
 
@@ -107,8 +106,8 @@ def uneven_difference_noise(time: Array, values: Array) -> float:
     """
     windows = np.lib.stride_tricks.sliding_window_view(time, _ORDER + 1)
     places = (windows - windows[:, :1]) / np.median(np.diff(time))
-    apart = places[:, :, None] - places[:, None, :] + np.eye(_ORDER + 1)
-    weights = 1.0 / np.prod(apart, axis=2)
+    differences = places[:, :, None] - places[:, None, :] + np.eye(_ORDER + 1)
+    weights = 1.0 / np.prod(differences, axis=2)
     rest = np.sum(weights * np.lib.stride_tricks.sliding_window_view(values, _ORDER + 1), axis=1)
     return float(np.sqrt(np.mean(rest**2 / np.sum(weights**2, axis=1))))
 

@@ -78,7 +78,7 @@ def delay_inputs(recording: Recording, lag_s: float) -> Recording:
 
 def recording_names(recordings: Sequence[Recording]) -> list[str]:
     """Return the names of recordings: those of their files, numbered if they are not unique."""
-    names = [', '.join(source.name for source in one.sources) for one in recordings]
+    names = [', '.join(source.name for source in recording.sources) for recording in recordings]
     return [
         f'{name} (recording {i})' if names.count(name) > 1 else name
         for i, name in enumerate(names, 1)
@@ -122,8 +122,8 @@ def check_distinct(recordings: Sequence[Recording]) -> None:
 
 def check_same_joints(names: Sequence[str], joints: Sequence[set[str]]) -> None:
     """Raise IdentificationError unless all recordings have the same joints."""
-    for name, own in zip(names, joints, strict=True):
-        if other := own ^ joints[0]:
+    for name, others in zip(names, joints, strict=True):
+        if other := others ^ joints[0]:
             raise IdentificationError(
                 f'{name}: other joints than in {names[0]}: in one of them only: '
                 f'{", ".join(sorted(other))}: record the same joints in all'

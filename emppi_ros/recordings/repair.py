@@ -13,13 +13,11 @@ import re
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.recordings.noise import resolution, rounding_noise, uneven_difference_noise
 from emppi_ros.recordings.signals import MIN_SAMPLES, Signal, unwrap
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 _MEASURED = 'position', 'velocity', 'effort', 'torque'  # sampled by the robot, in one row
 _MOVING = 3.0  # resolutions by which a joint moves per row where a repetition is told from rest
 _EVEN = 0.05  # deviation, in periods, of stamps that do not jitter

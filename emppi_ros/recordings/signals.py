@@ -5,12 +5,11 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.interpolate import PPoly
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 
-Array = npt.NDArray[np.float64]
 SI = 'SI'  # unit of ROS messages: that of the joint (REP 103)
 UNITS = {
     'position': ('rad', 'm'),

@@ -15,13 +15,12 @@ import re
 from types import ModuleType
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError, import_optional
 from emppi_ros.recordings.signals import UNITS, Signal
 
-Array = npt.NDArray[np.float64]
 SUFFIXES = ('.csv', '.parquet')
 _CLOCK = 'time_s'
 _TWIST = {'x': 'm', 'y': 'm', 'z': 'm', 'rx': 'rad', 'ry': 'rad', 'rz': 'rad'}

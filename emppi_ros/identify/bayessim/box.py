@@ -8,13 +8,12 @@ the box becomes the standard normal one, so that a single Gaussian represents it
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.bayessim.gaussian_mixture import GaussianMixture
-from emppi_ros.identify.csvgd.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
 
-Array = npt.NDArray[np.float64]
 _EDGE = 1e-15  # of the probability: a point on a bound counts as just inside
 
 

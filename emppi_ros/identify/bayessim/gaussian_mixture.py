@@ -3,10 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import logsumexp
 
-Array = npt.NDArray[np.float64]
+from emppi_ros.core.arrays import Array
 
 
 class GaussianMixture(NamedTuple):

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+import functools
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key, positive
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify.bayessim import posterior as posteriors
@@ -14,23 +15,22 @@ from emppi_ros.identify.bayessim import simulations
 from emppi_ros.identify.bayessim.box import BoxedMixture
 from emppi_ros.identify.bayessim.mixture_density_network import TrainingConfig
 from emppi_ros.identify.bayessim.posterior import DensityConfig, LearnedPosterior
-from emppi_ros.identify.bayessim.simulations import PairRecipe, Pairs
+from emppi_ros.identify.bayessim.simulations import PairRecipe, Pairs, PairSimulation
 from emppi_ros.identify.bayessim.starts import find_starts
 from emppi_ros.identify.common import checkpoint, posterior_samples
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.checkpoint import Checkpoint
 from emppi_ros.identify.common.figures import Convergence
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.posterior_samples import PRIOR_SAMPLES, knowledge_level
-from emppi_ros.identify.csvgd import recordings as windows
-from emppi_ros.identify.csvgd.problem import ShootingProblem
-from emppi_ros.identify.csvgd.recordings import WindowConfig
+from emppi_ros.identify.common.posterior_samples import PRIOR_SAMPLES, knowledge_levels
 from emppi_ros.identify.methods import Identification, Method, RunSettings
+from emppi_ros.identify.multiple_shooting import training_data
+from emppi_ros.identify.multiple_shooting.problem import ShootingProblem
+from emppi_ros.identify.multiple_shooting.training_data import WindowConfig
 from emppi_ros.model import scene
 from emppi_ros.parallel import workers
 from emppi_ros.recordings.recordings import Recording, recording_digests
 
-Array = npt.NDArray[np.float64]
 _FEWEST = 500  # pairs
 _UNLIKE = 0.01  # share of test summaries that are as far from the others
 
@@ -77,7 +77,9 @@ class BayesSimMethod(Method):
     ) -> Identification:  # fmt: skip
         """Simulate, learn the density, and evaluate it at the recordings."""
         problem = beginnings(plant, recordings, options.duration, options.noise)
-        recipe = PairRecipe(problem, find_starts(problem), options.summary, run.seed)
+        recipe = functools.partial(
+            PairSimulation, problem, find_starts(problem), options.summary, run.seed
+        )
         settings = {**asdict(options), 'step_s': problem.model.opt.timestep, 'seed': run.seed}
         dependencies = {
             'model': scene.digest(plant.model),
@@ -90,7 +92,7 @@ class BayesSimMethod(Method):
         with checkpoint.removed_on_error(run.out):
             pairs = _simulate(recipe, options, saved, run)
             learned = _learn(pairs, options, run)
-            observed = recipe.make(1, 1).observed()
+            observed = recipe(1, 1).observed()
             result = Result(
                 learned,
                 learned.at(observed),
@@ -125,14 +127,16 @@ def beginnings(
     plant: Plant, recordings: Sequence[Recording], duration_s: float, noise: Mapping[str, float]
 ) -> ShootingProblem:
     """Return the problem of the first seconds of each recording, which must be as long."""
-    problem = windows.prepare(plant, recordings, WindowConfig(duration_s, 0.0), noise).problem
+    problem = training_data.prepare(
+        plant, recordings, WindowConfig(duration_s, 0.0), noise
+    ).problem
     length = max(round(duration_s / plant.model.opt.timestep), 1)
     rows = np.concatenate([begin + np.arange(length) for begin in problem.first_steps])
     return replace(
         problem,
         controls=problem.controls[rows],
-        references=problem.references[:, rows],
-        seen=None if problem.seen is None else problem.seen[rows],
+        references=problem.references[rows],
+        observed=None if problem.observed is None else problem.observed[rows],
         first_steps=tuple(length * i for i in range(len(problem.first_steps))),
     )
 
@@ -141,7 +145,7 @@ def _simulate(
     recipe: PairRecipe, options: BayesSimOptions, saved: Checkpoint, run: RunSettings
 ) -> Pairs:
     arrays = saved.read()
-    known = Pairs(**arrays) if arrays else None
+    resumed = Pairs(**arrays) if arrays else None
     with run.progress('simulations', options.simulations, 'simulations') as advance:
 
         def watch(pairs: Pairs) -> None:
@@ -150,7 +154,7 @@ def _simulate(
 
         with workers.shared(recipe, run.scheduler) as share:
             return simulations.simulate_all(
-                recipe, options.simulations, known, watch, run.threads, share
+                recipe, options.simulations, resumed, watch, run.threads, share
             )
 
 
@@ -174,19 +178,12 @@ def summarize(
     plant: Plant, problem: ShootingProblem, coordinates: Array, result: Result
 ) -> dict[str, Any]:
     """Return each parameter with its uncertainty, and how far the density can be trusted."""
-    theta = problem.theta(coordinates)
-    low, high = np.quantile(theta, [0.05, 0.95], axis=0)
-    rows = posterior_samples.parameter_rows(
-        plant.unknowns,
-        theta.mean(axis=0),
-        theta.std(axis=0),
-        [knowledge_level(sd) for sd in coordinates.std(axis=0)],
-        lowest=low.tolist(),  # 5 % quantile
-        highest=high.tolist(),  # 95 % quantile
-        coverage=result.learned.coverage.tolist(),
+    knowledge = knowledge_levels(coordinates.std(axis=0))
+    coverage = result.learned.coverage.tolist()
+    summary = posterior_samples.summarize_samples(
+        plant.unknowns, problem.theta(coordinates), knowledge, coverage=coverage
     )
-    summary: dict[str, Any] = {
-        'parameters': rows,
+    summary |= {
         'log_density': -result.learned.loss,
         'tests': result.learned.tests,
         'distance': result.distance,

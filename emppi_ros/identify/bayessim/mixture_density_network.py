@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import logsumexp, softmax
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.bayessim.gaussian_mixture import GaussianMixture
 
-Array = npt.NDArray[np.float64]
 _LOG_SCALES = -6.0, 10.0  # bounds of the log of a root's diagonal
 _OUTPUT_SHARE = 0.1  # of the usual size of initial weights: mixtures start out alike
 _SPREAD = 0.5  # of initial means
@@ -129,8 +128,8 @@ def loss_and_gradient(
     """
     values = activations(network, inputs)
     heads = split(network, values[-1])
-    root, apart = roots(heads), targets[:, None] - heads.means
-    whitened = np.einsum('nkij,nkj->nki', root, apart)
+    root, deviation = roots(heads), targets[:, None] - heads.means
+    whitened = np.einsum('nkij,nkj->nki', root, deviation)
     parts = (
         heads.logits - logsumexp(heads.logits, axis=1, keepdims=True)
         + heads.log_scales.sum(axis=2) - 0.5 * np.sum(whitened**2, axis=2)
@@ -143,11 +142,11 @@ def loss_and_gradient(
     slopes = (
         softmax(heads.logits, axis=1) - share[..., 0],
         -share * np.einsum('nkij,nki->nkj', root, whitened),
-        share * (whitened * np.exp(heads.log_scales) * apart - 1.0) * inside,
-        share * (whitened[..., below[0]] * apart[..., below[1]]),
+        share * (whitened * np.exp(heads.log_scales) * deviation - 1.0) * inside,
+        share * (whitened[..., below[0]] * deviation[..., below[1]]),
     )
     number = len(inputs)
-    slope = np.concatenate([one.reshape(number, -1) for one in slopes], axis=1) / number
+    slope = np.concatenate([part.reshape(number, -1) for part in slopes], axis=1) / number
     gradient: list[Layer] = []
     for index in range(len(network.layers) - 1, -1, -1):
         gradient.insert(0, Layer(values[index].T @ slope, slope.sum(axis=0)))
@@ -166,19 +165,8 @@ def train(
     """
     Return the network with the lowest loss on validation pairs, and that loss by epoch.
 
-    Parameters
-    ----------
-    config : TrainingConfig
-        Settings.
-    inputs : (N, X) array
-        Inputs, of about unit variance.
-    targets : (N, P) array
-        Parameters that belong to them, of about unit variance.
-    rng : numpy Generator
-        Source of the initial weights, the validation pairs and the order of batches.
-    progress : callable
-        Gets the epochs done and the loss.
-
+    `inputs` (N, X) and `targets` (N, P) are pairs of about unit variance. The initial weights, the
+    validation pairs and the order of batches come from `rng`; `progress` gets epochs and loss.
     """
     network = make(config, inputs.shape[1], targets.shape[1], rng)
     order = rng.permutation(len(inputs))

@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identify.bayessim import box, mixture_density_network, random_features
 from emppi_ros.identify.bayessim.box import BoxedMixture
 from emppi_ros.identify.bayessim.mixture_density_network import Network, TrainingConfig
 
-Array = npt.NDArray[np.float64]
 NETWORK = 'network'
 DENSITIES = (NETWORK, *random_features.KERNELS)  # on hidden layers, or on features of a kernel
 FREQUENCIES = 250
@@ -42,7 +41,7 @@ class Input(NamedTuple):
 
     mean: Array  # (F,)
     scale: Array  # (F,)
-    used: npt.NDArray[np.bool_]  # (F,) features that vary
+    used: Bools  # (F,) features that vary
     frequencies: Array | None  # (used, W) of random features
 
     def standardized(self, summaries: Array) -> Array:
@@ -89,25 +88,25 @@ def learn(
     """
     tests = max(1, round(TESTED * len(summaries)))
     mapped = box.to_unbounded(parameters)
-    known, learned = summaries[:-tests], mapped[:-tests]
-    mapping = _fit_input(config.density, known, rng)
+    inputs, learned = summaries[:-tests], mapped[:-tests]
+    mapping = _fit_input(config.density, inputs, rng)
     training = config.training
     if config.density != NETWORK:
         training = replace(training, hidden=())
     network, losses = mixture_density_network.train(
-        training, mapping(known), learned, rng, progress
+        training, mapping(inputs), learned, rng, progress
     )
     held, truths = summaries[-tests:], mapped[-tests:]
     loss, _ = mixture_density_network.loss_and_gradient(network, mapping(held), truths)
     loss -= float(np.mean(box.log_slope(parameters[-tests:])))
     coverage = np.mean(
         [
-            _inside(network.mixture(one).sample(_DRAWS, rng), truth)
-            for one, truth in zip(mapping(held), truths, strict=True)
+            _inside(network.mixture(row).sample(_DRAWS, rng), truth)
+            for row, truth in zip(mapping(held), truths, strict=True)
         ],
         axis=0,
     )
-    tree = cKDTree(mapping.standardized(known))
+    tree = cKDTree(mapping.standardized(inputs))
     neighbours = tree.query(mapping.standardized(held))[0]
     return LearnedPosterior(network, mapping, losses, coverage, tests, loss, neighbours)
 
@@ -121,9 +120,9 @@ def novelty(learned: LearnedPosterior, summaries: Array, observed: Array) -> tup
     far from the others or farther.
     """
     tree = cKDTree(learned.map.standardized(summaries))
-    apart = tree.query(learned.map.standardized(observed[None]))[0][0]
+    distance = tree.query(learned.map.standardized(observed[None]))[0][0]
     typical = float(np.median(learned.neighbours))
-    return float(apart / typical), float(np.mean(learned.neighbours >= apart))
+    return float(distance / typical), float(np.mean(learned.neighbours >= distance))
 
 
 def _fit_input(density: str, summaries: Array, rng: np.random.Generator) -> Input:
@@ -139,7 +138,7 @@ def _fit_input(density: str, summaries: Array, rng: np.random.Generator) -> Inpu
     return plain._replace(frequencies=drawn / width)
 
 
-def _inside(draws: Array, truth: Array) -> npt.NDArray[np.bool_]:
+def _inside(draws: Array, truth: Array) -> Bools:
     """Return whether each parameter (P,) is in the central 90 % of draws (n, P)."""
     low, high = np.quantile(draws, [0.5 - 0.5 * _LEVEL, 0.5 + 0.5 * _LEVEL], axis=0)
     return (truth >= low) & (truth <= high)

@@ -8,9 +8,9 @@ distribution for the RBF kernel, Student's t with 2 nu degrees of freedom for th
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from emppi_ros.core.arrays import Array
+
 NU = 2.5  # smoothness of the Matern kernel
 
 
@@ -41,5 +41,5 @@ def features(inputs: Array, frequencies: Array) -> Array:
 def median_distance(inputs: Array, rng: np.random.Generator, pairs: int = 2000) -> float:
     """Return the median distance of pairs of inputs (N, size): the scale of a kernel on them."""
     first, second = rng.integers(len(inputs), size=(2, pairs))
-    apart = np.linalg.norm(inputs[first] - inputs[second], axis=1)[first != second]
-    return float(np.median(apart)) or 1.0
+    distances = np.linalg.norm(inputs[first] - inputs[second], axis=1)[first != second]
+    return float(np.median(distances)) or 1.0

@@ -8,21 +8,20 @@ gives the same bits.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 import functools
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.bayessim.starts import StartDistribution
 from emppi_ros.identify.bayessim.summaries import SUMMARIES, check_length
-from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
-from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
+from emppi_ros.identify.multiple_shooting.simulation import roll_out
+from emppi_ros.model.ensemble import Ensemble
 from emppi_ros.parallel.workers import Share
 
-Array = npt.NDArray[np.float64]
 BLOCK = 200  # pairs that are simulated at a time
 _FEWEST = 0.5  # of the pairs must be simulated without divergence
 
@@ -34,32 +33,26 @@ class Pairs(NamedTuple):
     summaries: Array  # (N, F)
 
 
-@dataclass(frozen=True)
-class PairRecipe:
-    """Everything needed to simulate pairs, here or on a cluster worker."""
-
-    problem: ShootingProblem
-    starts: Sequence[StartDistribution]  # of each recording
-    summary: str
-    seed: int
-
-    def make(self, pairs: int, threads: int) -> 'PairSimulation':
-        """Return the simulation of a number of pairs."""
-        return PairSimulation(self, pairs, threads)
-
-
 class PairSimulation:
     """Simulates pairs by their number."""
 
-    def __init__(self, recipe: PairRecipe, pairs: int, threads: int = 0) -> None:
-        """Create the models."""
-        self._recipe, self._problem = recipe, recipe.problem
-        problem = self._problem
+    def __init__(
+        self,
+        problem: ShootingProblem,
+        starts: Sequence[StartDistribution],
+        summary: str,
+        seed: int,
+        pairs: int,
+        threads: int = 0,
+    ) -> None:
+        """Create the models for a number of pairs; `starts` are of each recording."""
+        self._problem, self._starts, self._seed = problem, starts, seed
+        self._summary = SUMMARIES[summary]
         measured = np.isfinite(problem.noise)
-        seen = np.ones((len(problem.controls), len(measured)), bool)
-        if problem.seen is not None:
-            seen = problem.seen
-        self._sampled = np.all(seen[:, measured], axis=1)  # steps with a measurement of everything
+        rows = np.ones((len(problem.controls), len(measured)), bool)
+        if problem.observed is not None:
+            rows = problem.observed
+        self._sampled = np.all(rows[:, measured], axis=1)  # steps with a measurement of everything
         for begin, end in zip(*_bounds(problem), strict=True):
             check_length(int(np.sum(self._sampled[begin:end])))
         self._ensemble = Ensemble(problem.model, problem.parameters, pairs, 1, threads)
@@ -67,23 +60,16 @@ class PairSimulation:
     def simulate(self, numbers: Array) -> Pairs:
         """Return the pairs of numbers (N,)."""
         problem, ensemble = self._problem, self._ensemble
-        rngs = [np.random.default_rng([self._recipe.seed, int(number)]) for number in numbers]
+        rngs = [np.random.default_rng([self._seed, int(number)]) for number in numbers]
         size = len(problem.parameters)
         coordinates = np.array([rng.uniform(-LIMIT, LIMIT, size) for rng in rngs])
         ensemble.write(problem.theta(coordinates))
-        controls = np.broadcast_to(
-            problem.acting(ensemble.delays), (len(rngs), *problem.controls.shape)
-        )
         parts, diverged = [], np.zeros(len(rngs), bool)
-        for start, begin, end in zip(self._recipe.starts, *_bounds(problem), strict=True):
+        for start, begin, end in zip(self._starts, *_bounds(problem), strict=True):
             drawn = start.mean + _normal(rngs, len(start.mean)) @ start.root.T
-            records = ensemble.rollout(
-                State(*np.split(drawn, [problem.model.nq], axis=1)),
-                controls[:, None, begin:end],
-                ('qpos', 'qvel'),
-            )
-            states = np.concatenate([records.fields['qpos'], records.fields['qvel']], axis=-1)
-            diverged |= records.diverged[:, 0] | ~np.isfinite(states).all(axis=(1, 2, 3))
+            steps = np.arange(begin, end)[None]
+            states, lost = roll_out(ensemble, problem.inputs, steps, drawn[:, None])
+            diverged |= lost
             noise = _normal(rngs, end - begin, states.shape[-1])
             rows = self._sampled[begin:end]
             parts.append(self._summarize(states[:, 0, rows], noise[:, rows]))
@@ -95,10 +81,10 @@ class PairSimulation:
 
     def observed(self) -> Array:
         """Return the summary (F,) of the recordings."""
-        seen = self._problem.references[:1]
+        states = self._problem.references[None]
         return np.concatenate(
             [
-                self._summarize(seen[:, begin:end][:, self._sampled[begin:end]], np.zeros(()))
+                self._summarize(states[:, begin:end][:, self._sampled[begin:end]], np.zeros(()))
                 for begin, end in zip(*_bounds(self._problem), strict=True)
             ],
             axis=1,
@@ -110,24 +96,27 @@ class PairSimulation:
         measured = np.isfinite(problem.noise)
         sd = np.where(measured, problem.noise, 0.0)
         values = (states + sd * noise) / problem.scale
-        return SUMMARIES[self._recipe.summary](values[..., measured])
+        return self._summary(values[..., measured])
+
+
+PairRecipe = Callable[[int, int], PairSimulation]  # pairs, threads
 
 
 def simulate_all(
     recipe: PairRecipe,
     count: int,
-    known: Pairs | None,
+    resumed: Pairs | None,
     watch: Callable[[Pairs], None],
     threads: int = 0,
     share: Share | None = None,
 ) -> Pairs:
     """
-    Return the first `count` pairs that do not diverge, `known` ones first.
+    Return the first `count` pairs that do not diverge, `resumed` ones first.
 
     `watch` gets all pairs so far, diverged ones with them, after each block. IdentificationError
     if more than half of the simulations diverge.
     """
-    pairs = known
+    pairs = resumed
     simulate = _simulator(recipe, threads, share)
     while pairs is None or np.sum(_valid(pairs)) < count:
         done = 0 if pairs is None else len(pairs.coordinates)
@@ -150,11 +139,11 @@ def _simulator(
     """Return what simulates the pairs of numbers (N,): on a cluster, or here."""
     if share is not None:
         return functools.partial(share, 'simulate')  # workers make their own
-    here = recipe.make(BLOCK, threads)
+    here = recipe(BLOCK, threads)
     return lambda numbers: [here.simulate(numbers)]
 
 
-def _valid(pairs: Pairs) -> npt.NDArray[np.bool_]:
+def _valid(pairs: Pairs) -> Bools:
     return np.all(np.isfinite(pairs.summaries), axis=1)
 
 

@@ -8,12 +8,11 @@ through the first positions, with the covariance of that fit.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.csvgd.problem import ShootingProblem
+from emppi_ros.identify.multiple_shooting.problem import ShootingProblem
 
-Array = npt.NDArray[np.float64]
 _FIT_S = 0.1  # of a recording: motions are smooth over this time
 _FEWEST = 8  # samples
 _DEGREE = 3
@@ -39,7 +38,7 @@ def find_starts(problem: ShootingProblem) -> list[StartDistribution]:
     if not np.isfinite(position).all():
         raise IdentificationError('positions of all joints must be measured')
     return [
-        _fit(problem, start, problem.references[0, begin:, :nq], position, velocity)
+        _fit(problem, start, problem.references[begin:, :nq], position, velocity)
         for start, begin in zip(problem.start, problem.first_steps, strict=True)
     ]
 
@@ -53,10 +52,10 @@ def _fit(
     powers = (step_s * np.arange(count + 1))[:, None] ** np.arange(_DEGREE + 1)
     estimator = np.linalg.pinv(powers)[:2]  # position and velocity at time 0, (2, count + 1)
     spread = np.linalg.cholesky(estimator @ estimator.T)
-    found = estimator @ np.concatenate([start[None, :nq], later[:count]])  # (2, nq)
+    fit = estimator @ np.concatenate([start[None, :nq], later[:count]])  # (2, nq)
     mean, root = start.copy(), np.diag(np.where(np.isfinite(problem.noise), problem.noise, 0.0))
     for joint in np.flatnonzero(~np.isfinite(velocity)):
         rows = [joint, nq + joint]
-        mean[rows] = found[:, joint]
+        mean[rows] = fit[:, joint]
         root[np.ix_(rows, rows)] = position[joint] * spread
     return StartDistribution(mean, root)

@@ -8,11 +8,10 @@ D components are in comparable units, to features (N, F). To add one, register i
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Ints
 from emppi_ros.core.errors import IdentificationError
 
-Array = npt.NDArray[np.float64]
 SAMPLES = 20  # instants that are kept of a trajectory, as in 400 steps of which every 20th is used
 DELAYS = 5, 10, 20, 50, 100  # of autocorrelations, in steps of 1/400 of a trajectory
 _DELAY_UNIT = 400
@@ -77,7 +76,7 @@ def signature(trajectories: Array) -> Array:
     return np.concatenate([first, _flat(second), _flat(third)], axis=1)
 
 
-def _instants(count: int) -> npt.NDArray[np.int_]:
+def _instants(count: int) -> Ints:
     """Return the indices of SAMPLES of so many steps, or of all if there are fewer."""
     ends = np.linspace(0.0, count, min(SAMPLES, count) + 1)[1:]
     return np.round(ends).astype(int) - 1

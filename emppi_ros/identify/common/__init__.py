@@ -1,1 +1,1 @@
-"""What all identification methods share: recordings, the plant, priors and figures."""
+"""What all identification methods share: the plant, options, samples, checkpoints and figures."""

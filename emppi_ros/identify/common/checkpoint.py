@@ -72,7 +72,7 @@ class Checkpoint:
         try:
             with np.load(path, allow_pickle=False) as data:
                 state = dict(data)
-                known = json.loads(str(state.pop(_KEY)))
+                stored = json.loads(str(state.pop(_KEY)))
         except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
             if self._overwrite:
                 return None
@@ -81,14 +81,14 @@ class Checkpoint:
                 '--overwrite'
             ) from None
         now = json.loads(json.dumps(self._key))  # lists, as they were written
-        other = [name for name in sorted({*known, *now}) if known.get(name) != now.get(name)]
+        other = [name for name in sorted({*stored, *now}) if stored.get(name) != now.get(name)]
         if not other:
             return state
         if self._overwrite:
             return None
         name = other[0]
         raise ConfigError(
-            f'{path}: the checkpoint has another {name}: {_short(known.get(name))}, now '
+            f'{path}: the checkpoint has another {name}: {_short(stored.get(name))}, now '
             f'{_short(now.get(name))}: resume with the same, or start again with --overwrite'
         )
 

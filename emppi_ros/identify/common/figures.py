@@ -8,12 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
 from emppi_ros.model import scene
 
-Array = npt.NDArray[np.float64]
 _MEASURED, _POSTERIOR = 'tab:red', 'tab:blue'
 _BINS = 12
 _BANDS = {0.05: 0.25, 0.25: 0.5}  # quantile at either end -> opacity
@@ -56,7 +55,7 @@ def write_figures(
 
     Figures of another method that this one does not draw are removed.
     """
-    forecasts = [one for one in forecasts if len(one.measured)]
+    forecasts = [part for part in forecasts if len(part.measured)]
     drawn = {
         'posterior.png': draw_pairs(plant.unknowns, theta),
         'convergence.png': draw_convergence(convergence) if convergence else None,
@@ -127,15 +126,15 @@ def draw_forecasts(forecasts: Sequence[HeldOutForecast]) -> Figure:
     axes = figure.subplots(
         2 * len(shown), len(forecasts), squeeze=False, sharex='col', height_ratios=ratios
     )
-    for column, one in enumerate(forecasts):
+    for column, part in enumerate(forecasts):
         for row, (name, unit) in enumerate(shown):
             above, below = axes[2 * row : 2 * row + 2, column]
-            measured, forecast = one.measured[:, row], one.forecast[:, :, row]
+            measured, forecast = part.measured[:, row], part.forecast[:, :, row]
             middle = np.median(forecast, axis=0)
-            _bands(above, one.time, forecast)
-            above.plot(one.time, measured, '.', color=_MEASURED, ms=3, label='measured')
-            _bands(below, one.time, forecast - middle)
-            below.plot(one.time, measured - middle, '.', color=_MEASURED, ms=3)
+            _bands(above, part.time, forecast)
+            above.plot(part.time, measured, '.', color=_MEASURED, ms=3, label='measured')
+            _bands(below, part.time, forecast - middle)
+            below.plot(part.time, measured - middle, '.', color=_MEASURED, ms=3)
             above.set_ylabel(f'{name} [{unit}]')
             below.set_ylabel(f'minus median [{unit}]', fontsize=8)
         axes[-1, column].set_xlabel('held-out time [s]')
@@ -145,7 +144,7 @@ def draw_forecasts(forecasts: Sequence[HeldOutForecast]) -> Figure:
 
 def forecast_error(forecasts: Sequence[HeldOutForecast]) -> dict[str, float]:
     """Return the RMS error of the median forecast of each quantity, in its unit."""
-    off = [np.median(one.forecast, axis=0) - one.measured for one in forecasts]
+    off = [np.median(part.forecast, axis=0) - part.measured for part in forecasts]
     rms = np.sqrt(np.mean(np.concatenate(off) ** 2, axis=0))
     return {
         name: float(value) for (name, _), value in zip(forecasts[0].quantities, rms, strict=True)

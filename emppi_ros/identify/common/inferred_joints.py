@@ -13,15 +13,14 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import to_quaternion, to_rotation
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.tracking import jointed_parts
 
-Array = npt.NDArray[np.float64]
 _JOINT_PLACES = ('jnt_pos', 'jnt_axis', 'jnt_articulation', 'jnt_type')  # fields
 _LEAST = 1e-9  # of the largest variance of a joint, in m^2 and rad^2: rounding
 
@@ -42,7 +41,7 @@ def displaced_models(
     There are none for joints whose places are exact, or among the unknown parameters. SceneError
     if a covariance in the model has another size than (12, 12).
     """
-    found, estimated = [], set(_placed_bodies(model, parameters))
+    models, estimated = [], set(_placed_bodies(model, parameters))
     for body, covariance in jointed_parts.joint_covariances(model).items():
         if body in estimated:
             continue
@@ -51,8 +50,8 @@ def displaced_models(
             if variance > _LEAST * variances[-1]:
                 motions = np.sqrt(variance) * direction
                 pair = (_displaced(model, body, sign * motions) for sign in (1.0, -1.0))
-                found.append(DisplacedModels(*pair))
-    return found
+                models.append(DisplacedModels(*pair))
+    return models
 
 
 def _placed_bodies(model: mujoco.MjModel, parameters: Sequence[Parameter]) -> Iterable[int]:
@@ -73,10 +72,10 @@ def _displaced(model: mujoco.MjModel, body: int, motions: Array) -> mujoco.MjMod
     """
     changed = copy.copy(model)
     by_joint, on_joint = (Rotation.from_rotvec(motions[at : at + 3]) for at in (3, 9))
-    own = to_rotation(model.body_quat[body])
-    changed.body_pos[body] = by_joint.apply(model.body_pos[body] + own.apply(motions[6:9]))
+    rotation = to_rotation(model.body_quat[body])
+    changed.body_pos[body] = by_joint.apply(model.body_pos[body] + rotation.apply(motions[6:9]))
     changed.body_pos[body] += motions[:3]
-    changed.body_quat[body] = to_quaternion(by_joint * own * on_joint)
+    changed.body_quat[body] = to_quaternion(by_joint * rotation * on_joint)
     joints = model.jnt_bodyid == body
     back = on_joint.inv()
     changed.jnt_pos[joints] = back.apply(model.jnt_pos[joints] - motions[6:9])

@@ -9,9 +9,9 @@ from typing import Self
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import config, paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key
 from emppi_ros.core.errors import ConfigError, EmppiError, IdentificationError, prefix_errors
 from emppi_ros.core.paths import SceneFile
@@ -20,9 +20,7 @@ from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 WriteParameters = Callable[[mujoco.MjModel, Array], None]
-FrictionLaw = Callable[[Array, Array], tuple[Array, Array]]
 Delay = Callable[[Array], float]
 _STEP = 1e-6  # of an unknown's scale, for derivatives: balances rounding and curvature
 _DISCRETE = ('jnt_type', 'jnt_axis', 'jnt_articulation')  # torques jump, or have kinks, in these
@@ -88,9 +86,8 @@ class Plant:
     """
     A MuJoCo model with P unknown parameters.
 
-    `write` sets values (P,) in a copy of the model. `friction`, if given, returns the dry friction
-    at velocities (n, nv) for parameters (P,), and its derivatives (n, nv), in N m or N (Stribeck).
-    `delay`, if given, returns the delay of commands for parameters (P,) [s].
+    `write` sets values (P,) in a copy of the model. `delay`, if given, returns the delay of
+    commands for parameters (P,) [s].
     `parameters` are the unknowns in the registry of MuJoCo fields, `scene` is the file of the
     model, `bodies` maps names of tracked objects to bodies, and `task` is the task, each if known.
     """
@@ -98,7 +95,6 @@ class Plant:
     model: mujoco.MjModel
     unknowns: tuple[UnknownParameter, ...]
     write: WriteParameters
-    friction: FrictionLaw | None = None
     parameters: tuple[Parameter, ...] = ()
     scene: SceneFile | None = None
     bodies: Mapping[str, str] = field(default_factory=dict)
@@ -183,6 +179,10 @@ class Plant:
             np.array([unknown.lower for unknown in self.unknowns]),
             np.array([unknown.upper for unknown in self.unknowns]),
         )
+
+    def at_bound(self, theta: Array) -> list[bool]:
+        """Return which parameters (P,) are at a bound."""
+        return [value in ends for value, *ends in zip(theta, *self.bounds, strict=True)]
 
     def at(self, theta: Array) -> mujoco.MjModel:
         """Return a copy of the model with parameters (P,), for discrete inverse dynamics."""

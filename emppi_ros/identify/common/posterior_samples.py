@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, IdentificationError
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
+from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors.prior_file import max_particles
 
-Array = npt.NDArray[np.float64]
 MIN_PARTICLES = 5  # that determine a spread
 PRIOR_SAMPLES = 500  # in a prior of a linearised posterior
 _UNEXCITED = 0.7  # of the standard deviation before: the data hardly reduced it
@@ -20,21 +20,27 @@ _UNOBSERVABLE = 0.5  # of the variance before
 _MAX_DRAWS = 100  # per sample, until enough are within bounds
 
 
-def knowledge_level(share: float) -> str:
-    """Return 'found', 'vague' or 'unexcited' for a standard deviation relative to the prior's."""
-    if share > _UNEXCITED:
-        return 'unexcited'
-    return 'vague' if share > _VAGUE else 'found'
+def knowledge_levels(shares: Array) -> tuple[str, ...]:
+    """Return 'found', 'vague' or 'unexcited' for ratios (P,) of posterior to prior sd."""
+    return tuple(
+        'unexcited' if share > _UNEXCITED else 'vague' if share > _VAGUE else 'found'
+        for share in shares.tolist()
+    )
 
 
-def parameter_rows(
-    unknowns: Sequence[UnknownParameter],
-    value: Sequence[float] | Array,
-    sd: Sequence[float] | Array,
+def summarize(
+    unknowns: Sequence[UnknownParameter | Parameter],
+    value: Array,
+    sd: Array,
     knowledge: Sequence[str],
+    directions: Array | None = None,
     **more: Sequence[Any],
-) -> dict[str, dict[str, Any]]:
-    """Return value, sd, unit and knowledge of each of P parameters, and more columns, by name."""
+) -> dict[str, Any]:
+    """
+    Return the summary of P parameters: value, sd, unit, knowledge and `more` columns of each.
+
+    `directions` (d, P), if given, are those that the data do not determine.
+    """
     rows: dict[str, dict[str, Any]] = {}
     for i, unknown in enumerate(unknowns):
         rows[unknown.name] = {
@@ -44,7 +50,26 @@ def parameter_rows(
             'knowledge': knowledge[i],
             **{name: column[i] for name, column in more.items()},
         }
-    return rows
+    if directions is None:
+        return {'parameters': rows}
+    described = describe_directions(directions, list(rows))
+    return {'parameters': rows, 'unexcited_directions': described}
+
+
+def summarize_samples(
+    unknowns: Sequence[UnknownParameter | Parameter],
+    theta: Array,
+    knowledge: Sequence[str],
+    **more: Sequence[Any],
+) -> dict[str, Any]:
+    """Return the summary of samples theta (N, P), with their 5 % and 95 % quantiles."""
+    low, high = np.quantile(theta, [0.05, 0.95], axis=0).tolist()
+    return summarize(unknowns, *moments(theta), knowledge, lowest=low, highest=high, **more)
+
+
+def moments(theta: Array) -> tuple[Array, Array]:
+    """Return mean and standard deviation (P,) of samples (N, P)."""
+    return np.array([x.mean() for x in theta.T]), np.array([x.std() for x in theta.T])
 
 
 def excited(words: Sequence[str]) -> list[int]:
@@ -87,6 +112,23 @@ def unobservable_directions(covariance: Array) -> Array:
     """Return unit vectors (d, P) along which a covariance (P, P) is still that of a unit prior."""
     sizes, vectors = np.linalg.eigh(covariance)
     return vectors.T[sizes > _UNOBSERVABLE]
+
+
+def draw_linearised(
+    plant: Plant, theta: Array, covariance: Array, kept: list[int], seed: int
+) -> Array:
+    """
+    Return PRIOR_SAMPLES samples (n, P) about theta (P,); parameters that are not `kept` are equal.
+
+    The covariance (P, P) is in the units of the parameters.
+    """
+    samples = np.tile(theta, (PRIOR_SAMPLES, 1))
+    bounds = plant.bounds[0][kept], plant.bounds[1][kept]
+    samples[:, kept] = draw_within_bounds(
+        theta[kept], covariance[np.ix_(kept, kept)], plant.scales[kept], bounds,
+        np.random.default_rng(seed),
+    )  # fmt: skip
+    return samples
 
 
 def draw_within_bounds(

@@ -13,18 +13,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from scipy.stats import qmc
 
-from emppi_ros.identify.csvgd import target_density
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.csvgd.mcmc_refinement import McmcRefinement
-from emppi_ros.identify.csvgd.particle_start import ParticleStart
-from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
-from emppi_ros.identify.csvgd.shooting import MultipleShooting
 from emppi_ros.identify.csvgd.svgd import SteinNewton
+from emppi_ros.identify.multiple_shooting import target_density
+from emppi_ros.identify.multiple_shooting.initial_particles import (
+    ParticleStart,
+    initial_particles,
+)
+from emppi_ros.identify.multiple_shooting.problem import ShootingProblem
 from emppi_ros.parallel.workers import Share
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,6 @@ class CsvgdConfig:
     particles: int = 100
     iterations: int = 500
     windows: int = 1
-    likelihood: target_density.Likelihood = 'sum'
     stiffness: tuple[float, float] = (1e3, 1e7)  # of the constraint penalty, first and last
     settling: float = 0.2  # last share of iterations: MCMC refinement, half ascent, half draws
     seed: int = 0  # of the MCMC draws
@@ -82,29 +80,6 @@ class CsvgdPosterior(NamedTuple):
     steps: int  # physics steps
 
 
-def sobol_parameters(problem: ShootingProblem, particles: int) -> Array:
-    """Return parameter coordinates (N, P) of the Sobol sequence without its first point."""
-    powers = int(np.ceil(np.log2(particles + 1)))
-    sequence = qmc.Sobol(len(problem.parameters), scramble=False)
-    points = sequence.random_base2(powers)[1 : particles + 1]
-    return LIMIT * (2.0 * points - 1.0)
-
-
-def initial_particles(shooter: MultipleShooting) -> Array:
-    """Return initial particles (N, D): Sobol parameters, and windows starting as measured."""
-    starts = shooter.measured_starts()
-    starts = starts.reshape(len(starts), -1)[np.arange(shooter.particles) % len(starts)]
-    return np.concatenate([sobol_parameters(shooter.problem, shooter.particles), starts], axis=1)
-
-
-def _initial(
-    shooter: MultipleShooting, settings: CsvgdConfig, begin: ParticleStart | None
-) -> Array:
-    if begin is None:
-        return initial_particles(shooter)
-    return begin.draw(settings.particles, shooter.unknown, settings.seed)
-
-
 def has_settled(before: Array, z: Array, curvature: Array) -> bool:
     """
     Return whether the particles (N, D) that moved did so by less than draws of a posterior differ.
@@ -138,10 +113,16 @@ def infer(
     need no growing stiffness, ascent or jumps: they move until their mean has settled, and draws
     follow.
     """
-    recipe = target_density.SimulationRecipe(problem, settings.windows, settings.likelihood)
-    simulation = target_density.ParticleSimulation(recipe, settings.particles, threads, share)
+    simulation = target_density.ParticleSimulation(
+        problem, settings.windows, settings.particles, threads, share
+    )
     shooter, density = simulation.shooter, simulation.density
-    z = _initial(shooter, settings, begin) if state is None else state.z.copy()
+    if state is not None:
+        z = state.z.copy()
+    elif begin is None:
+        z = initial_particles(shooter)
+    else:
+        z = begin.draw(settings.particles, shooter.unknown, settings.seed)
     now = density(z)
     stepper = SteinNewton(density, len(z))
     refinement = McmcRefinement(density, simulation.make_continuous, shooter, settings.seed)

@@ -22,14 +22,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import logsumexp
 
-from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.shooting import MultipleShooting, start_slice
-from emppi_ros.identify.csvgd.target_density import Evaluation, select_particles
+from emppi_ros.core.arrays import Array, Bools, Ints
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.target_density import Evaluation, select_particles
 
-Array = npt.NDArray[np.float64]
 MAX_LOGIT = 11.0  # of unbounded parameters: leaves 2e-5 of the range to the limit
 MAX_ASCENT_STEP = 1.0  # in any unbounded coordinate
 MORE_DAMPING, LESS_DAMPING = 4.0, 0.25  # factors after a rejected or accepted ascent
@@ -39,12 +38,12 @@ JUMPS, JUMP_DAMPING = 3, 1e3
 DRAW_DAMPING = 1.0, 10.0, 1e2, 1e3, 1e4, 1e5  # cycled; the first suffices for a Gaussian
 
 
-def free_coordinates(shooter: MultipleShooting) -> npt.NDArray[np.bool_]:
+def free_coordinates(shooter: MultipleShooting) -> Bools:
     """Return the mask (D,) of coordinates that stay free under the continuity constraints."""
-    found = np.ones(shooter.size, dtype=bool)
+    free = np.ones(shooter.size, dtype=bool)
     for window in shooter.joined:
-        found[start_slice(shooter, window)] = False
-    return found
+        free[shooter.start_slice(window)] = False
+    return free
 
 
 def eliminate_constraints(shooter: MultipleShooting, now: Evaluation) -> tuple[Array, Array]:
@@ -54,8 +53,8 @@ def eliminate_constraints(shooter: MultipleShooting, now: Evaluation) -> tuple[A
     tangent[:, chosen] = np.eye(tangent.shape[2])
     if normals.size:
         there = np.isfinite(now.log_p)[:, None, None]  # diverged particles have no derivatives
-        own = np.where(there, normals[:, :, ~chosen], np.eye(normals.shape[1]))
-        tangent[:, ~chosen] = -np.linalg.solve(own, normals[:, :, chosen])
+        by_joined = np.where(there, normals[:, :, ~chosen], np.eye(normals.shape[1]))
+        tangent[:, ~chosen] = -np.linalg.solve(by_joined, normals[:, :, chosen])
     across = tangent.swapaxes(1, 2)
     return (across @ now.score[..., None])[..., 0], across @ now.curvature @ tangent
 
@@ -85,13 +84,13 @@ def propose(here: DensityPoint, damping: Array, normal: Array) -> Array:
 def proposal_log_density(here: DensityPoint, u: Array, damping: Array) -> Array:
     """Return the log density (N,), up to a constant, of proposing u (N, U) from here."""
     whole, root = _damped(here, damping), _noise_root(here, damping)
-    away = whole @ (u - here.u - newton_step(here, damping))[..., None]
-    normal = np.asarray(np.linalg.solve(root, away), np.float64)[..., 0]
+    deviation = whole @ (u - here.u - newton_step(here, damping))[..., None]
+    normal = np.asarray(np.linalg.solve(root, deviation), np.float64)[..., 0]
     volume = np.log(np.einsum('...uu->...u', root)).sum(axis=-1)
     return np.linalg.slogdet(whole)[1] - volume - 0.5 * np.sum(normal**2, axis=-1)
 
 
-def select_points(points: DensityPoint, index: npt.NDArray[np.int_]) -> DensityPoint:
+def select_points(points: DensityPoint, index: Ints) -> DensityPoint:
     """Return the points with these indices; indices may repeat."""
     return DensityPoint(*(part[index] for part in points))
 

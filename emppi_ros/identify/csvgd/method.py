@@ -2,26 +2,29 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+import functools
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key
 from emppi_ros.identify.common import checkpoint, posterior_samples
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.checkpoint import Checkpoint
 from emppi_ros.identify.common.figures import Convergence
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.csvgd import csvgd, model_errors, window_search
-from emppi_ros.identify.csvgd import recordings as csvgd_recordings
-from emppi_ros.identify.csvgd import report as csvgd_report
+from emppi_ros.identify.csvgd import csvgd, model_errors
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig, CsvgdPosterior, CsvgdProgress, CsvgdState
-from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
-from emppi_ros.identify.csvgd.recordings import TrainingData, WindowConfig
-from emppi_ros.identify.csvgd.report import SystemResult, summarize_all
-from emppi_ros.identify.csvgd.target_density import SimulationRecipe
 from emppi_ros.identify.methods import Identification, Method, RunSettings
+from emppi_ros.identify.multiple_shooting import training_data, window_search
+from emppi_ros.identify.multiple_shooting.particle_summary import (
+    SystemResult,
+    explain,
+    summarize_all,
+)
+from emppi_ros.identify.multiple_shooting.target_density import ParticleSimulation
+from emppi_ros.identify.multiple_shooting.training_data import TrainingData, WindowConfig
 from emppi_ros.model import scene
 from emppi_ros.parallel import workers
 from emppi_ros.recordings.recordings import (
@@ -31,8 +34,6 @@ from emppi_ros.recordings.recordings import (
     recording_names,
 )
 
-Array = npt.NDArray[np.float64]
-HELD_OUT = 0.2
 # of the continuity of windows, first and last; recordings are more exact than benchmark data
 STIFFNESS = 1e3, 1e10
 _MEDIANS = 'medians'  # of the log likelihood, one per iteration
@@ -58,7 +59,7 @@ class CsvgdMethod(Method):
 
     description = 'posterior particles by constrained Stein variational gradient descent'
     options = CsvgdOptions
-    held_out = HELD_OUT
+    held_out = 0.2
     long_running = True
 
     def systems(self, options: CsvgdOptions, recordings: int) -> int:
@@ -86,15 +87,15 @@ class CsvgdMethod(Method):
             options.particles,
             options.iterations,
             sum(data.windows for data in datasets),
-            options.likelihood,
             stiffness=STIFFNESS,
             seed=run.seed,
         )
         step_s = float(plant.model.opt.timestep)
-        settings = {**asdict(config), 'step_s': step_s, **asdict(windows)}
+        settings = {**asdict(config), 'likelihood': options.likelihood, 'step_s': step_s}
+        settings |= asdict(windows)
         shares = np.array_split(np.arange(config.particles), len(datasets))
         configs = [
-            replace(config, particles=len(share), windows=data.windows, likelihood='product')
+            replace(config, particles=len(share), windows=data.windows)
             for data, share in zip(datasets, shares, strict=True)
         ]
         key = {
@@ -105,14 +106,14 @@ class CsvgdMethod(Method):
         }
         inferred = []
         with checkpoint.removed_on_error(run.out, len(datasets)):
-            for system, (data, own) in enumerate(zip(datasets, configs, strict=True)):
-                own_key = {
+            for system, (data, system_config) in enumerate(zip(datasets, configs, strict=True)):
+                system_key = {
                     **key,
                     'parameters': [asdict(p) for p in data.problem.parameters],
                     'noise': data.problem.noise.tolist(),
                 }
-                saved = Checkpoint(run.out, own_key, run.overwrite, system)
-                inferred.append(_infer(plant, data, own, saved, run))
+                saved = Checkpoint(run.out, system_key, run.overwrite, system)
+                inferred.append(_infer(plant, data, system_config, saved, run))
         systems = [system for system, _ in inferred]
         summary = summarize_all(plant, systems)
         return Identification(
@@ -125,11 +126,7 @@ class CsvgdMethod(Method):
             convergence=Convergence(
                 'median log likelihood', np.sum([medians for _, medians in inferred], axis=0)
             ),
-            forecasts=lambda: [
-                one
-                for s in systems
-                for one in s.pieces or csvgd_report.futures(s.learned, s.forecasts)
-            ],
+            forecasts=lambda: [forecast for system in systems for forecast in system.held_out],
         )
 
 
@@ -143,9 +140,9 @@ def _prepare(
     is. So each system is inferred separately, with its own share of the particles.
     """
     if options.likelihood == 'product':
-        return [csvgd_recordings.prepare(plant, recordings, windows, options.noise)]
+        return [training_data.prepare(plant, recordings, windows, options.noise)]
     alone = (
-        csvgd_recordings.prepare(plant, [recording], windows, options.noise)
+        training_data.prepare(plant, [recording], windows, options.noise)
         for recording in recordings
     )
     names = recording_names(recordings)
@@ -172,15 +169,8 @@ def _infer(
     """Return the particles of a system, and the median log likelihood of each iteration."""
     with named_errors(data.names[0] if len(data.names) == 1 else ''):
         posterior, medians = _sample(data, config, saved, run)
-        converged = csvgd_report.select_converged(data, posterior, run.threads)
-        csvgd_report.check(plant, data, converged)
-    if data.problem.continuous:
-        forecasts = csvgd_report.forecast(data, converged, run.threads)
-        return SystemResult(data, posterior, converged, forecasts), np.array(medians)
-    pieces = forecast_pieces(
-        plant, data, converged.theta, converged.residual_rms, run.seed, run.threads
-    )
-    return SystemResult(data, posterior, converged, (), pieces), np.array(medians)
+        system = explain(plant, data, posterior.z, posterior.log_p, posterior.defect, run)
+    return system, np.array(medians)
 
 
 def _sample(
@@ -198,7 +188,7 @@ def _sample(
             medians.append(float(np.median(now.evaluation.log_p)))
             advance(now.iteration, f'log likelihood {medians[-1]:.4g}')
 
-        recipe = SimulationRecipe(data.problem, config.windows, config.likelihood)
+        recipe = functools.partial(ParticleSimulation, data.problem, config.windows)
         with workers.shared(recipe, run.scheduler) as share:
             posterior = csvgd.infer(
                 data.problem, config, run.threads, watch, state, share, data.begin

@@ -14,17 +14,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from emppi_ros.identify.csvgd import window_search
-from emppi_ros.identify.csvgd.particle_start import ParticleStart
-from emppi_ros.identify.csvgd.recordings import TrainingData
-from emppi_ros.identify.csvgd.shooting import MultipleShooting
-from emppi_ros.identify.csvgd.target_density import evaluate
-from emppi_ros.identify.csvgd.window_search import WindowEstimate
-from emppi_ros.identify.shooting.uncertainty import score_covariance
+from emppi_ros.core.arrays import Array, Bools, Ints
+from emppi_ros.identify.multiple_shooting import window_search
+from emppi_ros.identify.multiple_shooting.initial_particles import ParticleStart
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identify.multiple_shooting.target_density import evaluate
+from emppi_ros.identify.multiple_shooting.training_data import TrainingData
+from emppi_ros.identify.multiple_shooting.window_search import WindowEstimate
+from emppi_ros.identify.multiple_shooting.windows import score_covariance
 
-Array = npt.NDArray[np.float64]
 _MOST_FITS = 20  # with noise that is the size of the errors that the fit before left
 _SETTLED = 0.01  # relative change of the noise
 _FLOOR = 1e-9  # of the spread of a component: the least noise
@@ -69,9 +68,9 @@ def separate(data: TrainingData, estimate: WindowEstimate, threads: int = 0) -> 
     recordings = np.searchsorted(shooter.firsts, np.arange(count), 'right') - 1
     factor = _noise_factor(errors, shooter.unknown, recordings)
     problem = replace(problem, noise=factor * problem.noise)
-    one = MultipleShooting(problem, 1, count, threads)
-    curvature = evaluate(one, z[None], 'product').curvature[0]
-    parameters = np.arange(one.unknown)
+    shooter = MultipleShooting(problem, 1, count, threads)
+    curvature = evaluate(shooter, z[None]).curvature[0]
+    parameters = np.arange(shooter.unknown)
     curvature[parameters, parameters] += 1.0  # of the uniform prior, as a variance
     note = (
         f'{estimate.note(data)}; noise includes errors of the model, and a factor of '
@@ -86,15 +85,15 @@ def separate(data: TrainingData, estimate: WindowEstimate, threads: int = 0) -> 
     )
 
 
-def _errors(shooter: MultipleShooting, z: Array, measured: npt.NDArray[np.bool_]) -> _Errors:
+def _errors(shooter: MultipleShooting, z: Array, measured: Bools) -> _Errors:
     """Return the errors of the measured components (nq + nv,) at a point (D,)."""
     windows = shooter.simulate(z[None])
-    seen = np.isfinite(np.broadcast_to(shooter.noise, windows.states.shape[1:]))[..., measured]
-    errors = (windows.states - shooter.measurements()[0])[0][..., measured]
-    spare = max(1.0 - shooter.size / np.sum(seen), _LEAST_SPARE)
-    squares = np.sum(errors**2, axis=(0, 1), where=seen)
-    sd = np.maximum(np.sqrt(squares / (spare * np.sum(seen, axis=(0, 1)))), _FLOOR)
-    weights = seen / sd
+    counted = np.isfinite(np.broadcast_to(shooter.noise, windows.states.shape[1:]))[..., measured]
+    errors = (windows.states - shooter.measurements)[0][..., measured]
+    spare = max(1.0 - shooter.size / np.sum(counted), _LEAST_SPARE)
+    squares = np.sum(errors**2, axis=(0, 1), where=counted)
+    sd = np.maximum(np.sqrt(squares / (spare * np.sum(counted, axis=(0, 1)))), _FLOOR)
+    weights = counted / sd
     slopes = np.moveaxis(windows.slopes[0][..., measured] * weights, 0, -1)
     count = shooter.windows
     return _Errors(
@@ -102,7 +101,7 @@ def _errors(shooter: MultipleShooting, z: Array, measured: npt.NDArray[np.bool_]
     )
 
 
-def _noise_factor(errors: _Errors, unknown: int, recordings: npt.NDArray[np.int_]) -> float:
+def _noise_factor(errors: _Errors, unknown: int, recordings: Ints) -> float:
     """Return the factor on the noise, at least 1; starts of windows are eliminated."""
     by_parameter, by_start = np.split(errors.slopes, [unknown], axis=-1)
     basis, _ = np.linalg.qr(by_start)

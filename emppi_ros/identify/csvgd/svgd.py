@@ -10,12 +10,11 @@ particle much worse is rejected and repeated with more damping.
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-from emppi_ros.identify.csvgd.target_density import Evaluation, select_particles
+from emppi_ros.core.arrays import Array
+from emppi_ros.identify.multiple_shooting.target_density import Evaluation, select_particles
 
-Array = npt.NDArray[np.float64]
 _MIN_BANDWIDTH = 1e-12  # coinciding particles do not repel one another
 MAX_STEP = 0.5  # in any coordinate: half a standard deviation of the prior
 MAX_LOSS = 5.0  # nats; a step may lower the density, as neighbours repel a particle
@@ -25,8 +24,8 @@ MIN_DAMPING, MAX_DAMPING = 1e-4, 1e8
 
 def median_bandwidth(x: Array) -> float:
     """Return h of exp(-|x - y|^2 / h) by the median heuristic of Liu and Wang (2016)."""
-    apart = cdist(x, x, 'sqeuclidean')[np.triu_indices(len(x), 1)]
-    return max(float(np.median(apart)) / np.log(len(x)), _MIN_BANDWIDTH) if len(x) > 1 else 1.0
+    distances = cdist(x, x, 'sqeuclidean')[np.triu_indices(len(x), 1)]
+    return max(float(np.median(distances)) / np.log(len(x)), _MIN_BANDWIDTH) if len(x) > 1 else 1.0
 
 
 def rbf_kernel(x: Array, bandwidth: float) -> tuple[Array, Array]:
@@ -37,16 +36,6 @@ def rbf_kernel(x: Array, bandwidth: float) -> tuple[Array, Array]:
     """
     kernel = np.exp(-cdist(x, x, 'sqeuclidean') / bandwidth)
     return kernel, (2.0 / bandwidth) * (kernel.sum(axis=1)[:, None] * x - kernel @ x)
-
-
-def svgd_direction(x: Array, score: Array, bandwidth: float | None = None) -> Array:
-    """
-    Return the SVGD direction (N, D) of particles x (N, D) (Liu and Wang 2016, eq. 8).
-
-    The kernel is exp(-|x - y|^2 / bandwidth), by default with the median heuristic.
-    """
-    kernel, apart = rbf_kernel(x, median_bandwidth(x) if bandwidth is None else bandwidth)
-    return (kernel @ score + apart) / len(x)
 
 
 class SteinNewton:
@@ -87,11 +76,11 @@ def newton_direction(z: Array, now: Evaluation, stiffness: float, damping: Array
     # the kernel's metric is the posterior's curvature, not the prior's: particles that are far
     # apart in it do not influence each other
     root = np.linalg.cholesky(now.curvature.mean(axis=0) + np.eye(z.shape[1]))
-    kernels, apart = rbf_kernel(z @ root, median_bandwidth(z @ root))
-    drive = kernels @ now.score + apart @ root.T
+    kernels, repulsion = rbf_kernel(z @ root, median_bandwidth(z @ root))
+    drive = kernels @ now.score + repulsion @ root.T
     pull = np.einsum('nc,ncd->nd', stiffness * now.defects, now.normals)
     curvature = np.einsum('ij,jkl->ikl', kernels**2, now.curvature, optimize=True)
     curvature += stiffness * now.normals.swapaxes(1, 2) @ now.normals
-    own = np.einsum('ndd->nd', curvature)  # a view
-    own += damping[:, None] * own + 1.0
+    diagonal = np.einsum('ndd->nd', curvature)  # a view
+    diagonal += damping[:, None] * diagonal + 1.0
     return np.linalg.solve(curvature, (drive - pull)[..., None])[..., 0]

@@ -9,32 +9,17 @@ inverted.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.belief import measurement_model
 from emppi_ros.belief.belief_monitor import normalized_innovations
 from emppi_ros.belief.measurement_model import LONGEST_S, Deviation, Predictor
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.filter.recordings import BeliefData
 from emppi_ros.model.ensemble import State
 from emppi_ros.priors.particles import uniform
 from emppi_ros.tasks.task import Task
-
-Array = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class LikelihoodFactory:
-    """Makes likelihoods of the same recordings for other numbers of particles, on workers."""
-
-    task: Task
-    data: Sequence[BeliefData]
-
-    def make(self, particles: int, threads: int) -> 'RecordingLikelihood':
-        """Return the likelihood for so many particles."""
-        return RecordingLikelihood(self.task, self.data, particles, threads)
 
 
 class RecordingLikelihood:

@@ -3,20 +3,21 @@
 from collections.abc import Callable, Mapping, Sequence
 import copy
 from dataclasses import asdict, dataclass, replace
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, IdentificationError
 from emppi_ros.identify.common import checkpoint, posterior_samples
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.checkpoint import Checkpoint
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.posterior_samples import knowledge_level
+from emppi_ros.identify.common.posterior_samples import knowledge_levels
 from emppi_ros.identify.filter import recordings as belief_recordings
 from emppi_ros.identify.filter import smc
-from emppi_ros.identify.filter.likelihood import LikelihoodFactory, RecordingLikelihood
+from emppi_ros.identify.filter.likelihood import RecordingLikelihood
 from emppi_ros.identify.filter.smc import SmcConfig, SmcPosterior, SmcState
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.model import scene
@@ -24,7 +25,6 @@ from emppi_ros.parallel import workers
 from emppi_ros.recordings.recordings import Recording, recording_digests
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _MAX_INNOVATION = 2.0  # mean square, as in the diagnostics of the belief
 _PRIOR_DRAWS = 10_000
 
@@ -142,7 +142,7 @@ def infer_task(
     data = [belief_recordings.build(task, recording) for recording in recordings]
     likelihood = RecordingLikelihood(task, data, config.particles, threads)
     rng = np.random.default_rng(seed)
-    with workers.shared(LikelihoodFactory(task, data), scheduler) as share:
+    with workers.shared(functools.partial(RecordingLikelihood, task, data), scheduler) as share:
 
         def log_likelihood(theta: Array) -> Array:
             if share is None:
@@ -163,28 +163,17 @@ def infer_task(
             )
     before = task.prior.sample(_PRIOR_DRAWS, rng).std(axis=0)
     shares = posterior.theta.std(axis=0) / np.where(before > 0.0, before, 1.0)
-    knowledge = tuple(knowledge_level(share) for share in shares)
+    knowledge = knowledge_levels(shares)
     posterior_samples.excited(knowledge)
-    count = sum(len(one.observations) for one in data)
+    count = sum(len(part.observations) for part in data)
     return FilterResult(posterior, knowledge, innovations, count)
 
 
 def summarize(task: Task, result: FilterResult) -> dict[str, Any]:
     """Return each parameter with its uncertainty, and the convergence of the inference."""
     theta = result.posterior.theta
-    low, high = np.quantile(theta, [0.05, 0.95], axis=0)
     return {
-        'parameters': {
-            p.name: {
-                'value': float(theta[:, i].mean()),
-                'sd': float(theta[:, i].std()),
-                'lowest': float(low[i]),  # 5 % quantile
-                'highest': float(high[i]),  # 95 % quantile
-                'unit': p.unit,
-                'knowledge': result.knowledge[i],
-            }
-            for i, p in enumerate(task.parameters)
-        },
+        **posterior_samples.summarize_samples(task.parameters, theta, result.knowledge),
         'particles': len(theta),
         'moments': result.observations,
         'powers': len(result.posterior.powers) - 1,

@@ -4,19 +4,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.pose import Pose
-from emppi_ros.identify.common import matching
 from emppi_ros.journal.journal import Measurements
+from emppi_ros.recordings import matching
 from emppi_ros.recordings.recordings import Recording
 from emppi_ros.recordings.signals import Signal
 from emppi_ros.state.estimator import Observation
 from emppi_ros.state.time_series import Commands, TimeSeries
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _MIN_OBSERVATIONS = 10
 
 

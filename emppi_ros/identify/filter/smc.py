@@ -17,12 +17,12 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors import distributions, resampling
 from emppi_ros.priors.distributions import Prior
 
-Array = npt.NDArray[np.float64]
 LogLikelihood = Callable[[Array], Array]
 _STEP_SCALE = 2.38  # over the root of P: optimal (Gelman, Roberts and Gilks 1996)
 _MIN_GAIN = 1e-9  # of the power

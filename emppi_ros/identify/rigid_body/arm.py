@@ -6,13 +6,12 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body.physical_consistency import ARMATURE, BODY_PARAMETERS, FRICTION
 from emppi_ros.model import mjcf_security
 
-Array = npt.NDArray[np.float64]
 _MIN_MASS = 1e-9  # kg: the center of a smaller mass is lost in rounding
 _DIFFERENCE_STEP = 1e-6
 

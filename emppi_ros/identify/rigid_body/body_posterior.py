@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.config import positive
 from emppi_ros.identify.rigid_body.physical_consistency import (
     BODY_PARAMETERS,
@@ -29,12 +29,10 @@ from emppi_ros.identify.rigid_body.physical_consistency import (
     pseudo_inertia,
 )
 
-Array = npt.NDArray[np.float64]
 _UNITS = np.stack([pseudo_inertia(e) for e in np.eye(10)])  # (10, 4, 4)
 _MAX_STEPS = 300  # per weight
 _MIN_EIGENVALUE = 1e-14  # relative to the largest: smaller ones are zero up to rounding
 _CONVERGED = 1e-5  # Newton decrement, in units of the prior
-Bools = npt.NDArray[np.bool_]
 _CHAINS, _AXES = 100, 7  # chains, all from the mode; axes per step
 _BURN_IN, _THINNING = 600, 20  # steps before the first draws, and between draws
 
@@ -74,7 +72,7 @@ class BodyConstraints(NamedTuple):
 
     like: Array  # (12 B,) physically consistent
     fixed: Array  # (12 B,)
-    free: npt.NDArray[np.bool_]  # (12 B,) mask of parameters to identify; others stay as in `like`
+    free: Bools  # (12 B,) mask of parameters to identify; others stay as in `like`
 
 
 def unconstrained(prior: InertialPrior, bodies: int) -> BodyConstraints:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body.body_posterior import BodyConstraints, InertialPrior
 from emppi_ros.identify.rigid_body.mjcf_export import BodyInertial
@@ -26,7 +26,6 @@ from emppi_ros.identify.rigid_body.regressor import model_parameters
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 
-Array = npt.NDArray[np.float64]
 FIELDS = (
     'body_mass',
     'body_ipos',
@@ -70,17 +69,17 @@ def composite_parts(model: mujoco.MjModel) -> list[CompositePart]:
     mujoco.mj_kinematics(model, data)
     poses = np.tile(np.eye(4), (model.nbody, 1, 1))
     poses[:, :3, :3], poses[:, :3, 3] = data.xmat.reshape(-1, 3, 3), data.xpos
-    own = model_parameters(model).reshape(-1, BODY_PARAMETERS)
-    rows = np.vstack([np.zeros(BODY_PARAMETERS), own])
-    found = []
+    values = model_parameters(model).reshape(-1, BODY_PARAMETERS)
+    rows = np.vstack([np.zeros(BODY_PARAMETERS), values])
+    parts = []
     for body, name in enumerate(scene.names(model, 'body')):
         root = int(model.body_weldid[body])
         if root:
             pose = np.linalg.inv(poses[root]) @ poses[body]
             index = int(model.dof_jntid[model.body_dofadr[root]])
             inertia = transform_inertia(rows[body, :10], pose)
-            found.append(CompositePart(name, index, pose, inertia))
-    return found
+            parts.append(CompositePart(name, index, pose, inertia))
+    return parts
 
 
 def transform_inertia(body: Array, pose: Array) -> Array:
@@ -194,20 +193,19 @@ def parameter_values(
 ) -> Array:
     """Return the parameters (n, P) of bodies (n, 12 B) and dry friction (n, nv)."""
     rows = bodies.reshape(len(bodies), -1, BODY_PARAMETERS)
-    own = (bodies - constraints.fixed).reshape(rows.shape)
+    identified = (bodies - constraints.fixed).reshape(rows.shape)
+    joint_values = {
+        'dof_damping': rows[:, :, FRICTION],
+        'dof_frictionloss': dry,
+        'dof_armature': rows[:, :, ARMATURE],
+    }
     columns = []
     for parameter, index in zip(parameter_map.parameters, parameter_map.body_indices, strict=True):
-        if parameter.field == 'dof_damping':
-            columns.append(rows[:, index, FRICTION])
-            continue
-        if parameter.field == 'dof_frictionloss':
-            columns.append(dry[:, index])
-            continue
-        if parameter.field == 'dof_armature':
-            columns.append(rows[:, index, ARMATURE])
+        if parameter.field in joint_values:
+            columns.append(joint_values[parameter.field][:, index])
             continue
         back = parameter_map.parts[index].back
-        inertias = (transform_inertia(row, back) for row in own[:, index])
+        inertias = (transform_inertia(row, back) for row in identified[:, index])
         columns.append(np.array([_field_value(parameter, inertia) for inertia in inertias]))
     return np.stack(columns, axis=1)
 
@@ -216,9 +214,9 @@ def body_inertials(
     parameter_map: ParameterMap, constraints: BodyConstraints, bodies: Array
 ) -> Iterator[tuple[str, BodyInertial]]:
     """Yield the identified bodies in (12 B,), by name and in their own frames."""
-    own = (bodies - constraints.fixed).reshape(-1, BODY_PARAMETERS)
+    identified = (bodies - constraints.fixed).reshape(-1, BODY_PARAMETERS)
     for index, part in sorted(parameter_map.parts.items()):
-        body = transform_inertia(own[index, :10], part.back)
+        body = transform_inertia(identified[index, :10], part.back)
         spread, centre = _about_centre(body)
         inertia = np.trace(spread) * np.eye(3) - spread
         six = [*np.diag(inertia), *inertia[np.triu_indices(3, 1)]]

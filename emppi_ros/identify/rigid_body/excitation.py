@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body import arm, excitation_trajectory
 from emppi_ros.identify.rigid_body.body_posterior import InertialPrior
@@ -20,7 +20,6 @@ from emppi_ros.identify.rigid_body.physical_consistency import ARMATURE
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 BodyPair = tuple[str, str]  # names of bodies
 _TORQUE_SD = 0.5  # N m, noise of all joints assumed for the optimization
 _CHECK_STEP_S, _SAMPLES = 0.01, 100  # of a trajectory; samples per period
@@ -53,8 +52,8 @@ class ClearanceChecker:
     def first_violation(self, positions: Array) -> BodyPair | None:
         """Return two bodies that come too close along positions (n, nv), or None."""
         for position in positions:
-            if found := self._near(position) - self.near_at_home:
-                return min(found)
+            if pairs := self._near(position) - self.near_at_home:
+                return min(pairs)
         return None
 
     def _near(self, position: Array) -> set[BodyPair]:
@@ -111,11 +110,12 @@ def excite(task: Task, config: ExcitationConfig) -> ExcitationResult:
     violations: list[tuple[str, str]] = []
 
     def clear(motion: FourierMotion) -> bool:
-        one = excitation_trajectory.plan_trajectory(home, motion, 1, limits)
-        time = np.arange(0.0, one.duration_s, _CHECK_STEP_S)
-        found = checker.first_violation(excitation_trajectory.sample_trajectory(one, time)[0])
-        violations.extend([found] if found else [])
-        return found is None
+        course = excitation_trajectory.plan_trajectory(home, motion, 1, limits)
+        time = np.arange(0.0, course.duration_s, _CHECK_STEP_S)
+        positions = excitation_trajectory.sample_trajectory(course, time)[0]
+        violation = checker.first_violation(positions)
+        violations.extend([violation] if violation else [])
+        return violation is None
 
     prior = typical_prior(model)
     rng = np.random.default_rng(config.seed)
@@ -132,19 +132,19 @@ def excite(task: Task, config: ExcitationConfig) -> ExcitationResult:
             f'{config.clearance_m:g} m of {first!r} and {second!r}: use a smaller --range or '
             '--clearance, or remove the obstacle'
         ) from None
-    found = excitation_trajectory.plan_trajectory(home, motion, config.periods, limits)
+    trajectory = excitation_trajectory.plan_trajectory(home, motion, config.periods, limits)
     rng = np.random.default_rng(config.seed)
     drawn = excitation_trajectory.random_motion(inner, config.period_s, rng)
-    demands = _peak_demands(model, joints, found)
+    demands = _peak_demands(model, joints, trajectory)
     summary = {
-        'duration_s': found.duration_s,
+        'duration_s': trajectory.duration_s,
         'at_random': _information_summary(model, drawn, prior),
         'chosen': _information_summary(model, motion, prior),
         **demands,
         'near_at_home': ', '.join(' - '.join(p) for p in sorted(checker.near_at_home)) or 'none',
     }
     _check_efforts(task, demands['torque'])
-    return ExcitationResult(joints, found, summary)
+    return ExcitationResult(joints, trajectory, summary)
 
 
 def typical_prior(model: mujoco.MjModel) -> tuple[Array, Array]:
@@ -181,10 +181,10 @@ def _information_summary(
 
 
 def _peak_demands(
-    model: mujoco.MjModel, joints: tuple[str, ...], found: ExcitationTrajectory
+    model: mujoco.MjModel, joints: tuple[str, ...], trajectory: ExcitationTrajectory
 ) -> dict[str, dict[str, float]]:
-    times = np.arange(0.0, found.duration_s, _CHECK_STEP_S)
-    states = excitation_trajectory.sample_trajectory(found, times)
+    times = np.arange(0.0, trajectory.duration_s, _CHECK_STEP_S)
+    states = excitation_trajectory.sample_trajectory(trajectory, times)
     torque = arm.motion_torques(model, states)
     most = {'velocity': states[1], 'acceleration': states[2], 'torque': torque}
     return {

@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body.regressor import regressor
 
-Array = npt.NDArray[np.float64]
 HARMONICS = 5
 _GRID = 100  # samples per period for finding peaks
 # bound of largest sample to peak of a Fourier series (Ehlich and Zeller 1964)
@@ -79,8 +78,8 @@ def scale_to_limits(free: Array, limits: MotionLimits, period: float) -> Fourier
     by_acceleration = limits.acceleration / np.abs(rise).max(axis=0)
     by_peaks = _PEAK_FACTOR * np.minimum(by_velocity, by_acceleration)
     size = np.minimum((limits.upper - limits.lower) / width, by_peaks)
-    left = limits.upper - limits.lower - size * width
-    middle = limits.lower + 0.5 * size * width + left / (1.0 + np.exp(-free[-1]))
+    spare = limits.upper - limits.lower - size * width
+    middle = limits.lower + 0.5 * size * width + spare / (1.0 + np.exp(-free[-1]))
     return FourierMotion(
         middle - 0.5 * size * (high + low), size * shape.sine, size * shape.cosine, period
     )
@@ -185,9 +184,9 @@ def plan_trajectory(
     home: Array, motion: FourierMotion, periods: int, limits: MotionLimits
 ) -> ExcitationTrajectory:
     """Return the trajectory of a motion within `motion_limits(limits)`."""
-    away = np.abs(evaluate_motion(motion, np.zeros(1))[0, 0] - home)
-    steep = _PEAK_VELOCITY * away / limits.velocity
-    sharp = _PEAK_ACCELERATION * away / limits.acceleration
+    distance = np.abs(evaluate_motion(motion, np.zeros(1))[0, 0] - home)
+    steep = _PEAK_VELOCITY * distance / limits.velocity
+    sharp = _PEAK_ACCELERATION * distance / limits.acceleration
     approach = max(float(steep.max()), float(np.sqrt(sharp.max())), _MIN_DURATION_S)
     return ExcitationTrajectory(home, motion, periods, ramp_duration(limits), approach)
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.rigid_body import (
@@ -27,7 +27,6 @@ from emppi_ros.model import scene
 from emppi_ros.recordings.noise import correlation_time
 from emppi_ros.recordings.recordings import named_errors
 
-Array = npt.NDArray[np.float64]
 _MAX_UNEXPLAINED = 0.2  # of a torque's standard deviation: more is a mistake rather than friction
 _NOTHING = 0.7  # likewise: half of the variance, of every joint
 _MISFIT = 1.5  # ratio of residuals to noise that is reported
@@ -84,15 +83,15 @@ class Misfit(NamedTuple):
         return self.factors * np.sqrt(self.correlation)
 
 
-def measure_misfit(torque: Array, found: Array, covariance: Array) -> Misfit:
+def measure_misfit(torque: Array, residuals: Array, covariance: Array) -> Misfit:
     """
     Return the misfit of residuals (n, nv) of torques (n, nv), given the expected covariance.
 
     Correlation counts if it is significant: its standard error is sqrt(22 / n) for white noise.
     """
-    square, variance = mean_squares(found, covariance)
-    times = np.array([correlation_time(column) for column in found.T])
-    times[times < 1.0 + _STANDARD_ERRORS * np.sqrt(22.0 / len(found))] = 1.0
+    square, variance = mean_squares(residuals, covariance)
+    times = np.array([correlation_time(column) for column in residuals.T])
+    times[times < 1.0 + _STANDARD_ERRORS * np.sqrt(22.0 / len(residuals))] = 1.0
     rms = np.sqrt(square)
     return Misfit(
         rms, rms / torque.std(axis=0), np.sqrt(np.maximum(square / variance, 1.0)), times
@@ -125,10 +124,10 @@ def note_misfit(model: mujoco.MjModel, misfit: Misfit, why: str) -> str:
     return f'the model leaves more than noise: {"; ".join(rows)}{advice}'
 
 
-def mean_squares(found: Array, covariance: Array) -> tuple[Array, Array]:
+def mean_squares(residuals: Array, covariance: Array) -> tuple[Array, Array]:
     """Return the mean square (nv,) of residuals, and of the expected noise."""
     variance = np.diagonal(covariance, axis1=1, axis2=2).mean(axis=0)
-    return np.mean(found**2, axis=0), variance
+    return np.mean(residuals**2, axis=0), variance
 
 
 def disagreement(alone: Sequence[TorqueFit], together: TorqueFit, numbers: int) -> str:
@@ -138,7 +137,7 @@ def disagreement(alone: Sequence[TorqueFit], together: TorqueFit, numbers: int) 
     If recordings that each were fitted alone agree on `numbers` common parameters, chi-squared
     rises in a joint fit by about that many for each recording but one.
     """
-    before, after = sum(_chi_squared(one) for one in alone), _chi_squared(together)
+    before, after = sum(_chi_squared(fit) for fit in alone), _chi_squared(together)
     size = together.residuals.size
     gain = after - before - (len(alone) - 1) * numbers
     if gain < max(_SIGNIFICANT**2, 0.5 * (after - size)):
@@ -150,14 +149,14 @@ def disagreement(alone: Sequence[TorqueFit], together: TorqueFit, numbers: int) 
     )
 
 
-def _chi_squared(found: TorqueFit) -> float:
+def _chi_squared(fit: TorqueFit) -> float:
     """Return the sum of squared residuals in units of their noise."""
-    white = np.linalg.solve(found.covariance, found.residuals[:, :, None])
-    return float(np.sum(found.residuals[:, :, None] * white))
+    white = np.linalg.solve(fit.covariance, fit.residuals[:, :, None])
+    return float(np.sum(fit.residuals[:, :, None] * white))
 
 
 def note_inconsistency(
-    parameter_map: ParameterMap, constraints: BodyConstraints, found: TorqueFit
+    parameter_map: ParameterMap, constraints: BodyConstraints, fit: TorqueFit
 ) -> str:
     """
     Return a warning if physical consistency keeps the bodies from explaining the torques, or ''.
@@ -165,15 +164,15 @@ def note_inconsistency(
     IdentificationError if no mass is left for a body.
     """
     free, block = constraints.free, np.ix_(constraints.free, constraints.free)
-    matrix = found.normal.information[block]
+    matrix = fit.normal.information[block]
     unit = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
-    pull = (found.normal.score - found.normal.information @ found.parameters)[free]
+    pull = (fit.normal.score - fit.normal.information @ fit.parameters)[free]
     move = unit * np.linalg.lstsq(matrix * np.outer(unit, unit), unit * pull, rcond=_RANK)[0]
     gain = float(pull @ move)  # decrease of chi-squared without the constraint
-    before, size = _chi_squared(found), found.residuals.size
+    before, size = _chi_squared(fit), fit.residuals.size
     if gain < max(_SIGNIFICANT**2 * max((before - gain) / size, 1.0), 0.5 * (before - size)):
         return ''
-    best = found.parameters - constraints.fixed
+    best = fit.parameters - constraints.fixed
     best[free] += move
     for index, part in parameter_map.parts.items():
         mass = best[index * BODY_PARAMETERS]
@@ -247,23 +246,23 @@ class _Fitter(NamedTuple):
     def fit_alone(self, recording: ArmRecording) -> _FittedRecording:
         """Fit one recording, resampled if its misfit is large; IdentificationError if unusable."""
         check_units(self.model, recording.training.samples)
-        one = self._fit_with_lag(recording)
-        ratio = one.misfit.factors
+        fitted = self._fit_with_lag(recording)
+        ratio = fitted.misfit.factors
         if np.max(ratio) > _MISFIT:
             # a bias of accelerations has to be smaller than the errors of the model only
-            one = self._fit_with_lag(recording.resample(ratio))
-        return one
+            fitted = self._fit_with_lag(recording.resample(ratio))
+        return fitted
 
     def _fit_with_lag(self, recording: ArmRecording) -> _FittedRecording:
         """Return a fit and its lag of torques; IdentificationError if the lag is too large."""
         part, none = recording.training, np.zeros(self.model.nv)
-        found = self.fit([part], none)
+        fit = self.fit([part], none)
         extra = joint_torques.shapes([part], self.unknowns, none)
         late, share = estimate_lag(
-            self.model, part.samples.states, extra, self.constraints.free, found, part.step_s
+            self.model, part.samples.states, extra, self.constraints.free, fit, part.step_s
         )
         check_lag(late, share)
-        return _FittedRecording(recording, found, late)
+        return _FittedRecording(recording, fit, late)
 
 
 def identify_bodies(
@@ -285,12 +284,12 @@ def identify_bodies(
     alone, notes = list[_FittedRecording](), list[str]()
     for recording in arm.recordings:
         with named_errors(recording.name):
-            one = fitter.fit_alone(recording)
-            alone.append(one)
-            note = note_inconsistency(parameter_map, constraints, one.fit)
-            check_learned(one.misfit, one.torque, _RECORDING_ADVICE)
+            fitted = fitter.fit_alone(recording)
+            alone.append(fitted)
+            note = note_inconsistency(parameter_map, constraints, fitted.fit)
+            check_learned(fitted.misfit, fitted.torque, _RECORDING_ADVICE)
             notes += [f'{recording.name}: {note}'] if note else []
-    recordings, fits = [one.recording for one in alone], [one.fit for one in alone]
+    recordings, fits = [fitted.recording for fitted in alone], [fitted.fit for fitted in alone]
     parts = [recording.training for recording in recordings]
     first = fits[0]
     if len(recordings) > 1:
@@ -303,8 +302,8 @@ def identify_bodies(
     ends = np.cumsum([len(part.samples.torque) for part in parts])[:-1]
     residuals, covariances = np.split(first.residuals, ends), np.split(first.covariance, ends)
     misfits = [
-        measure_misfit(part.samples.torque, *found)
-        for part, *found in zip(parts, residuals, covariances, strict=True)
+        measure_misfit(part.samples.torque, *excess)
+        for part, *excess in zip(parts, residuals, covariances, strict=True)
     ]
     why = _RECORDING_ADVICE if len(recordings) == 1 else _PAYLOAD_ADVICE
     for recording, misfit in zip(recordings, misfits, strict=True):
@@ -317,20 +316,20 @@ def identify_bodies(
     last = fitter.fit(wider, stribeck)
     return RigidBodyEstimate(
         arm._replace(recordings=tuple(recordings)), parameter_map, constraints, unknowns,
-        stribeck, last, tuple(misfits), tuple(one.lag_s for one in alone), fitter.prior,
+        stribeck, last, tuple(misfits), tuple(fitted.lag_s for fitted in alone), fitter.prior,
         tuple(notes),
     )  # fmt: skip
 
 
 def _check_unknown(plant: Plant, unknowns: JointUnknowns) -> None:
     """Raise if a parameter is of friction or of rotors, and these are not unknown."""
-    known = {
+    switched_off = {
         'dof_armature': not unknowns.armature,
         'dof_damping': unknowns.friction == 'none',
         'dof_frictionloss': unknowns.friction in ('none', 'viscous'),
     }
     for parameter in plant.parameters:
-        if known.get(parameter.field):
+        if switched_off.get(parameter.field):
             raise IdentificationError(
                 f'parameters: {parameter.name}: {parameter.field} is switched off: leave out '
                 + ('--armature' if parameter.field == 'dof_armature' else '--friction')

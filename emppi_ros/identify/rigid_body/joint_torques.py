@@ -13,14 +13,12 @@ from typing import Literal
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identify.rigid_body.motion_samples import DifferentiatedMotion
 from emppi_ros.identify.rigid_body.torque_fit import TorqueFit, linear_columns
 from emppi_ros.recordings.noise import correlation_time
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 Friction = Literal['stribeck', 'coulomb', 'viscous', 'none']
 DRY, STRIBECK, OFFSETS = 0, 1, 2  # columns of shapes and coefficients; one offset per recording
 _SPEEDS = (0.02, 0.04, 0.08, 0.15, 0.3)  # Stribeck velocities, relative to the largest speed
@@ -47,9 +45,9 @@ def shapes(
     are zero.
     """
     each = [_shape(part, unknowns, stribeck) for part in parts]
-    own = np.repeat(np.eye(len(parts)), [len(one) for one in each], axis=0)
+    members = np.repeat(np.eye(len(parts)), [len(shape) for shape in each], axis=0)
     whole = np.concatenate(each)
-    offsets = np.broadcast_to(own[:, None], (*whole.shape[:2], len(parts)))
+    offsets = np.broadcast_to(members[:, None], (*whole.shape[:2], len(parts)))
     return np.concatenate([whole, unknowns.offset * offsets], axis=2)
 
 
@@ -57,9 +55,9 @@ def forecast_shapes(
     part: DifferentiatedMotion, unknowns: JointUnknowns, stribeck: Array, index: int, count: int
 ) -> Array:
     """Return the shapes (n, nv, 2 + count) of another part of the recording at an index."""
-    own = np.zeros((*part.signs.shape, count))
-    own[:, :, index] = unknowns.offset
-    return np.concatenate([_shape(part, unknowns, stribeck), own], axis=2)
+    offsets = np.zeros((*part.signs.shape, count))
+    offsets[:, :, index] = unknowns.offset
+    return np.concatenate([_shape(part, unknowns, stribeck), offsets], axis=2)
 
 
 def _shape(part: DifferentiatedMotion, unknowns: JointUnknowns, stribeck: Array) -> Array:
@@ -91,14 +89,14 @@ def choose_stribeck(
     weight = 1.0 / np.sqrt(np.diagonal(fit.covariance, axis1=1, axis2=2))
     rows *= weight.ravel()[:, None]
     rows /= np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)
-    left, sizes, _ = np.linalg.svd(rows, full_matrices=False)
-    left = left[:, sizes > _RANK * sizes[0]]
+    basis, sizes, _ = np.linalg.svd(rows, full_matrices=False)
+    basis = basis[:, sizes > _RANK * sizes[0]]
     white = weight * fit.residuals
-    rest = white.ravel() - left @ (left.T @ white.ravel())
-    own = rest.reshape(-1, nv)
+    rest = white.ravel() - basis @ (basis.T @ white.ravel())
+    by_joint = rest.reshape(-1, nv)
     fastest = np.max(np.abs(fit.states[1]), axis=0)
     for joint in range(nv):
-        unit = float(np.mean(own[:, joint] ** 2)) * correlation_time(own[:, joint])
+        unit = float(np.mean(by_joint[:, joint] ** 2)) * correlation_time(by_joint[:, joint])
         best = 2.0 * _MIN_GAIN * unit
         for share in _SPEEDS:
             speed = np.zeros(nv)
@@ -106,7 +104,7 @@ def choose_stribeck(
             column = np.zeros_like(white)
             column[:, joint] = shapes(parts, unknowns, speed)[:, joint, STRIBECK]
             new = (weight * column).ravel()
-            new -= left @ (left.T @ new)
+            new -= basis @ (basis.T @ new)
             gain = float(new @ rest) ** 2 / max(float(new @ new), np.finfo(float).tiny)
             if gain > best:
                 best, chosen[joint] = gain, speed[joint]

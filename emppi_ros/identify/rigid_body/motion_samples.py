@@ -10,16 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.ndimage import uniform_filter1d
 from scipy.signal import savgol_coeffs, savgol_filter
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.recordings.noise import MIN_NOISE_SAMPLES, difference_noise
 from emppi_ros.recordings.signals import MIN_SAMPLES
 
-Array = npt.NDArray[np.float64]
-POSITION_SHARE = 0.1  # noise of positions relative to that of their derivatives
 _POLYNOMIAL_DEGREE = 4  # accelerations are parabolas
 _MIN_HALF_WINDOW = 3  # samples on either side
 _MIN_WINDOWS = 10  # per recording
@@ -53,24 +51,6 @@ def estimate_noise(samples: MotionSamples) -> MotionNoise:
     return MotionNoise(difference_noise(samples.states), difference_noise(samples.torque))
 
 
-def add_noise(
-    clean: MotionSamples, states: float, torque: float, rng: np.random.Generator
-) -> tuple[MotionSamples, MotionNoise]:
-    """
-    Return samples with added noise, and the noise.
-
-    `states` and `torque` are shares of the standard deviation of each signal; the share of
-    positions is a tenth of `states`.
-    """
-    share = states * np.array([POSITION_SHARE, 1.0, 1.0])[:, None]
-    noise = MotionNoise(share * clean.states.std(axis=1), torque * clean.torque.std(axis=0))
-    noisy = MotionSamples(
-        clean.states + noise.states[:, None] * rng.standard_normal(clean.states.shape),
-        clean.torque + noise.torque * rng.standard_normal(clean.torque.shape),
-    )
-    return noisy, noise
-
-
 class DifferentiatedMotion(NamedTuple):
     """Samples far enough apart for their noise to be independent."""
 
@@ -96,7 +76,7 @@ def differentiate(
     and torques are estimated, which assumes that nothing was interpolated. IdentificationError if
     there are too few samples.
     """
-    sd, own = white or (difference_noise(position), difference_noise(torque))
+    sd, torque_sd = white or (difference_noise(position), difference_noise(torque))
     half = half or choose_window(position, sd, step)[0]
     weights = np.stack([_weights(half, d, step) for d in _DERIVATIVES])
     size = np.sqrt(np.sum(weights**2, axis=1))
@@ -106,7 +86,7 @@ def differentiate(
     signs = np.tanh(_filter(position, half, 1, step) / np.maximum(size[1] * sd, _MIN_SPEED))
     return DifferentiatedMotion(
         MotionSamples(states, _filter(torque, half, 0, step)[kept]),
-        MotionNoise(size[:, None] * sd, size[0] * own),
+        MotionNoise(size[:, None] * sd, size[0] * torque_sd),
         _filter(signs, half, 0, step)[kept],
         (2 * half + 1) * step,
         stride * step,
@@ -114,7 +94,7 @@ def differentiate(
 
 
 def choose_window(
-    position: Array, sd: Array, step: float, known: int | None = None
+    position: Array, sd: Array, step: float, given: int | None = None
 ) -> tuple[int, Array]:
     """
     Return half the window, in samples: the longest with a bias below the noise; and factors (nv,).
@@ -125,7 +105,7 @@ def choose_window(
     length, so the result, half of the last window, has a sixteenth of its bias.
 
     The factors are those by which noise at the frequencies of the window exceeds white noise with
-    the standard deviations `sd` (nv,); they are at least 1. `known` is half a given window.
+    the standard deviations `sd` (nv,); they are at least 1. `given` is half a given window.
     """
     half, factors = _MIN_HALF_WINDOW, [np.ones_like(sd)]
     while 2 * half * 2 * _MIN_WINDOWS < len(position):
@@ -135,15 +115,15 @@ def choose_window(
         weights[half:-half] -= _weights(half, 2, step)
         expected = sd**2 * np.sum(weights**2)
         slack = 4.0 * np.sqrt(4.0 * half / len(longer))  # four standard errors of the mean
-        away = longer - shorter
-        seen = np.mean(away**2, axis=0)
-        slow = np.mean(uniform_filter1d(away, 4 * half + 1, axis=0) ** 2, axis=0)
-        if half > known if known else np.any(slow > slack * expected):
+        change = longer - shorter
+        variance = np.mean(change**2, axis=0)
+        slow = np.mean(uniform_filter1d(change, 4 * half + 1, axis=0) ** 2, axis=0)
+        if half > given if given else np.any(slow > slack * expected):
             break
-        excess = seen / np.maximum(expected, np.finfo(float).tiny)
+        excess = variance / np.maximum(expected, np.finfo(float).tiny)
         factors.append(np.where(excess > 1.0 + slack, np.sqrt(excess), 1.0))
         half *= 2
-    return known or max(half // 2, _MIN_HALF_WINDOW), np.max(factors[-2:], axis=0)
+    return given or max(half // 2, _MIN_HALF_WINDOW), np.max(factors[-2:], axis=0)
 
 
 def sample_stride(half: int, samples: int) -> int:
@@ -223,14 +203,14 @@ def forecast_window(position: Array, sd: Array, step: float, least: int) -> tupl
     half, bias = least, np.zeros_like(sd)
     smallest, best = np.inf, (half, bias)
     while 2 * half * _MIN_WINDOWS < len(position):
-        found = _filter(position, half, 2, step)[half:-half]
+        variance = _filter(position, half, 2, step)[half:-half].var(axis=0)
         noise = sd * np.linalg.norm(_weights(half, 2, step))
-        error = float(np.mean((noise**2 + bias**2) / np.maximum(found.var(axis=0), noise**2)))
+        error = float(np.mean((noise**2 + bias**2) / np.maximum(variance, noise**2)))
         if error < smallest:
             smallest, best = error, (half, bias)
         half *= 2
-        away = _filter(position, half, 2, step) - _filter(position, half // 2, 2, step)
-        slow = uniform_filter1d(away[half:-half], 2 * half + 1, axis=0)
+        change = _filter(position, half, 2, step) - _filter(position, half // 2, 2, step)
+        slow = uniform_filter1d(change[half:-half], 2 * half + 1, axis=0)
         bias = np.sqrt(np.mean(slow**2, axis=0))
     return best
 

@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import SceneFile
-from emppi_ros.identify.common import matching
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.rigid_body import arm, composite_bodies, motion_samples
 from emppi_ros.identify.rigid_body.composite_bodies import CompositePart
 from emppi_ros.identify.rigid_body.motion_samples import DifferentiatedMotion, SampledSignals
 from emppi_ros.model import scene
+from emppi_ros.recordings import matching
 from emppi_ros.recordings.noise import rounding_noise, uneven_difference_noise
 from emppi_ros.recordings.recordings import (
     Recording,
@@ -27,7 +27,6 @@ from emppi_ros.recordings.recordings import (
 )
 from emppi_ros.recordings.signals import Signal, box_average, common_clock
 
-Array = npt.NDArray[np.float64]
 _MISSING = 1.5  # usual periods: a longer one lacks a sample
 
 
@@ -301,9 +300,11 @@ def _sampler(recording: Recording, names: Sequence[str], drives: Sequence[JointD
         columns = [interpolate(signal, when) for signal in positions]
         torque = [drive.torque(when, step) for drive in drives]
         sd = [noise_while(signal, when) for signal in positions]
-        own = [drive.deviation(when) for drive in drives]
+        torque_sd = [drive.deviation(when) for drive in drives]
         return SampledSignals(
-            np.stack(columns, axis=1), np.stack(torque, axis=1), (np.array(sd), np.array(own))
+            np.stack(columns, axis=1),
+            np.stack(torque, axis=1),
+            (np.array(sd), np.array(torque_sd)),
         )
 
     return _Sampler(sample, len(time), step)

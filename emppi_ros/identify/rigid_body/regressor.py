@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body.physical_consistency import (
     ARMATURE,
@@ -22,7 +22,6 @@ from emppi_ros.identify.rigid_body.physical_consistency import (
     pseudo_inertia,
 )
 
-Array = npt.NDArray[np.float64]
 _CROSS = np.array([[[0, 0, 0], [0, 0, -1], [0, 1, 0]],
                    [[0, 0, 1], [0, 0, 0], [-1, 0, 0]],
                    [[0, -1, 0], [1, 0, 0], [0, 0, 0]]], dtype=np.float64)  # fmt: skip
@@ -59,7 +58,7 @@ def regressor(model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array) -> A
 
 def model_parameters(model: mujoco.MjModel) -> Array:
     """Return the parameters (12 B,) of a model, in the regressor's order."""
-    found = np.zeros((model.nbody - 1, BODY_PARAMETERS))
+    rows = np.zeros((model.nbody - 1, BODY_PARAMETERS))
     for body in range(1, model.nbody):
         entries = np.empty(9)
         mujoco.mju_quat2Mat(entries, model.body_iquat[body])
@@ -67,12 +66,12 @@ def model_parameters(model: mujoco.MjModel) -> Array:
         mass, centre = model.body_mass[body], model.body_ipos[body]
         inertia = turn @ np.diag(model.body_inertia[body]) @ turn.T
         inertia += mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
-        found[body - 1, :10] = [mass, *(mass * centre), *inertia[np.triu_indices(3)]]
+        rows[body - 1, :10] = [mass, *(mass * centre), *inertia[np.triu_indices(3)]]
         if model.body_jntnum[body]:
             dof = model.body_dofadr[body]
-            found[body - 1, FRICTION] = np.ravel(model.dof_damping[dof])[0]
-            found[body - 1, ARMATURE] = np.ravel(model.dof_armature[dof])[0]
-    return found.ravel()
+            rows[body - 1, FRICTION] = np.ravel(model.dof_damping[dof])[0]
+            rows[body - 1, ARMATURE] = np.ravel(model.dof_armature[dof])[0]
+    return rows.ravel()
 
 
 class _BodyMotion(NamedTuple):

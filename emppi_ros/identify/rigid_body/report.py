@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.posterior_samples import knowledge_level
+from emppi_ros.identify.common.posterior_samples import knowledge_levels
 from emppi_ros.identify.rigid_body import (
     arm,
     body_posterior,
@@ -33,7 +33,6 @@ from emppi_ros.identify.rigid_body.regressor import regressor
 from emppi_ros.model import scene
 from emppi_ros.recordings.signals import joint_units
 
-Array = npt.NDArray[np.float64]
 _RANK = 1e-8  # relative to the largest: smaller ones are unexcited
 _ADVICE = (
     'record a motion that moves every joint at once, over much of its range, with accelerations '
@@ -74,8 +73,6 @@ def summarize(plant: Plant, estimate: RigidBodyEstimate, draws: PosteriorDraws) 
     )[0]
     sd, scales = theta.std(axis=0), plant.scales
     shares = sd / np.hypot(sd, scales)  # as if the scale were the sd of a prior
-    knowledge = [knowledge_level(share) for share in shares]
-    rows = posterior_samples.parameter_rows(plant.unknowns, best, sd, knowledge)
     names = scene.names(recorded.model, 'joint')
     residual_rms = np.sqrt(np.mean(estimate.fit.residuals**2, axis=0))
     counts = [len(recording.training.samples.torque) for recording in recorded.recordings]
@@ -86,8 +83,8 @@ def summarize(plant: Plant, estimate: RigidBodyEstimate, draws: PosteriorDraws) 
     def named(values: Array) -> dict[str, float]:
         return dict(zip(names, values.tolist(), strict=True))
 
-    summary = {
-        'parameters': rows,
+    summary = posterior_samples.summarize(plant.unknowns, best, sd, knowledge_levels(shares))
+    summary |= {
         'bodies': {
             name: body._asdict()
             for name, body in composite_bodies.body_inertials(
@@ -208,11 +205,11 @@ def _forecast_recording(
     torques = bodies + np.sum(shapes * numbers, axis=-1)
     slopes = arm.torque_jacobian(arm.with_parameters(model, parameters), states)
     noise = slopes * held_out.noise.states.ravel() ** 2 @ np.swapaxes(slopes, 1, 2)
-    own = np.diag((held_out.noise.torque * estimate.misfits[index].factors) ** 2)
-    known = (rows[:, ~free] @ parameters[~free]).reshape(torque.shape)
+    misfit = np.diag((held_out.noise.torque * estimate.misfits[index].factors) ** 2)
+    fixed = (rows[:, ~free] @ parameters[~free]).reshape(torque.shape)
     theirs = torque_fit.linear_columns(model, states, shapes, free) @ least
     return TorqueForecast(
-        held_out, torques[0], noise + own, torques[1:], known + theirs.reshape(torque.shape)
+        held_out, torques[0], noise + misfit, torques[1:], fixed + theirs.reshape(torque.shape)
     )
 
 
@@ -229,10 +226,10 @@ def least_squares(estimate: RigidBodyEstimate) -> Array:
     shapes = joint_torques.shapes(parts, estimate.unknowns, estimate.stribeck)
     free = estimate.constraints.free
     rows = torque_fit.linear_columns(recorded.model, samples.states, shapes, free)
-    known = regressor(recorded.model, *samples.states)[:, ~free] @ estimate.fit.parameters[~free]
+    fixed = regressor(recorded.model, *samples.states)[:, ~free] @ estimate.fit.parameters[~free]
     units = np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)
-    found: Array = np.linalg.lstsq(rows / units, samples.torque.ravel() - known, rcond=_RANK)[0]
-    return found / units
+    solution: Array = np.linalg.lstsq(rows / units, samples.torque.ravel() - fixed, rcond=_RANK)[0]
+    return solution / units
 
 
 def summarize_forecasts(
@@ -247,10 +244,10 @@ def summarize_forecasts(
     if not forecasts:
         return {}
     names = scene.names(recorded.model, 'joint')
-    square = np.concatenate([one.off for one in forecasts]) ** 2
-    variance = np.concatenate([one.variance for one in forecasts])
-    measured = [one.held_out.samples.torque for one in forecasts]
-    theirs = [torque - one.least_squares for torque, one in zip(measured, forecasts, strict=True)]
+    square = np.concatenate([part.off for part in forecasts]) ** 2
+    variance = np.concatenate([part.variance for part in forecasts])
+    measured = [part.held_out.samples.torque for part in forecasts]
+    theirs = [part.held_out.samples.torque - part.least_squares for part in forecasts]
     errors = square, square / variance, np.concatenate(theirs) ** 2
     error, share, least = (np.sqrt(np.mean(x, axis=0)) for x in errors)
     percent = 100.0 / np.concatenate(measured).std(axis=0)
@@ -274,10 +271,10 @@ def futures(
         (name, joint_units(model, joint)['force'])
         for joint, name in enumerate(scene.names(model, 'joint'))
     ]
-    for one in forecasts:
-        normal = rng.standard_normal((*one.draws.shape, 1))
-        noisy = one.draws + (np.linalg.cholesky(one.noise) @ normal)[..., 0]
-        steps = np.arange(len(one.best), dtype=np.float64)
-        time = 0.5 * one.held_out.window_s + one.held_out.step_s * steps
-        plotted.append(HeldOutForecast(time, labels, one.held_out.samples.torque, noisy))
+    for part in forecasts:
+        normal = rng.standard_normal((*part.draws.shape, 1))
+        noisy = part.draws + (np.linalg.cholesky(part.noise) @ normal)[..., 0]
+        steps = np.arange(len(part.best), dtype=np.float64)
+        time = 0.5 * part.held_out.window_s + part.held_out.step_s * steps
+        plotted.append(HeldOutForecast(time, labels, part.held_out.samples.torque, noisy))
     return plotted

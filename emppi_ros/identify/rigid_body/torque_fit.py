@@ -16,14 +16,13 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body import arm, body_posterior
 from emppi_ros.identify.rigid_body.motion_samples import MotionNoise, MotionSamples, estimate_noise
 from emppi_ros.identify.rigid_body.regressor import regressor
 
-Array = npt.NDArray[np.float64]
 _PRIOR_SCALE = 10.0  # prior sd of non-inertial torques, in units of the rms torque
 _UNUSED = 1e-6  # likewise, where the shape is zero: the coefficient is, too
 _MAX_ITERATIONS = 12
@@ -49,8 +48,8 @@ class NonInertialTorques(NamedTuple):
         """Return samples (n, nv, e) given bodies (n, 12 B), with `spread` times the sd."""
         root = np.linalg.cholesky(self.information)
         normal = rng.standard_normal((len(root), len(bodies)))
-        found = self.constant - bodies @ self.gain.T + spread * np.linalg.solve(root.T, normal).T
-        return found.reshape(len(bodies), self.joints, -1)
+        drawn = self.constant - bodies @ self.gain.T + spread * np.linalg.solve(root.T, normal).T
+        return drawn.reshape(len(bodies), self.joints, -1)
 
 
 def eliminate_non_inertial(
@@ -64,8 +63,8 @@ def eliminate_non_inertial(
     """
     n, nv = torque.shape
     shapes = np.zeros((n, nv, 0)) if shapes is None else shapes
-    own = np.eye(nv)[None, :, :, None] * shapes[:, :, None, :]
-    z = (white @ own.reshape(n, nv, -1)).reshape(n * nv, -1)
+    by_joint = np.eye(nv)[None, :, :, None] * shapes[:, :, None, :]
+    z = (white @ by_joint.reshape(n, nv, -1)).reshape(n * nv, -1)
     scale = np.where(shapes.any(axis=0), _PRIOR_SCALE, _UNUSED)
     before = (scale * np.sqrt(np.mean(torque**2, axis=0))[:, None]).ravel()
     information = z.T @ z + np.diag(before**-2.0)
@@ -134,22 +133,22 @@ def fit_torques(
     if not np.all(noise.torque > 0.0):
         raise IdentificationError('torques have no noise: it must be positive to weigh them')
     noise = noise.of_each(len(samples.torque))
-    own = noise.torque[:, :, None] ** 2 * np.eye(model.nv)
+    torque_covariance = noise.torque[:, :, None] ** 2 * np.eye(model.nv)
     variance = _flatten(noise.states) ** 2
-    normal = normal_equations(model, samples.states, samples.torque, own, extra)
-    found = body_posterior.fit_bodies(normal.information, normal.score, prior, constraints)
+    normal = normal_equations(model, samples.states, samples.torque, torque_covariance, extra)
+    bodies = body_posterior.fit_bodies(normal.information, normal.score, prior, constraints)
     measured, states = _flatten(samples.states), samples.states
     iterations, change = 0, np.inf
     while iterations < _MAX_ITERATIONS and change > _CONVERGED_CHANGE:
         iterations += 1
-        slopes = arm.torque_jacobian(arm.with_parameters(model, found), states)
+        slopes = arm.torque_jacobian(arm.with_parameters(model, bodies), states)
         gain = variance[:, :, None] * np.swapaxes(slopes, 1, 2)
-        covariance = slopes @ gain + own
+        covariance = slopes @ gain + torque_covariance
         target = samples.torque - _matvec(slopes, measured - _flatten(states))
         normal = normal_equations(model, states, target, covariance, extra)
-        found = body_posterior.fit_bodies(normal.information, normal.score, prior, constraints)
-        residuals = target - arm.motion_torques(arm.with_parameters(model, found), states)
-        non_inertial = normal.non_inertial.given(found)
+        bodies = body_posterior.fit_bodies(normal.information, normal.score, prior, constraints)
+        residuals = target - arm.motion_torques(arm.with_parameters(model, bodies), states)
+        non_inertial = normal.non_inertial.given(bodies)
         residuals -= 0.0 if extra is None else np.sum(extra * non_inertial, axis=2)
         white = np.asarray(np.linalg.solve(covariance, residuals[:, :, None]), np.float64)
         moved = measured + _matvec(gain, white[:, :, 0])
@@ -158,7 +157,7 @@ def fit_torques(
         states = np.stack(np.split(moved, 3, axis=1))
     modelled = samples.torque - residuals
     return TorqueFit(
-        found, states, normal, non_inertial, residuals, covariance, modelled, iterations
+        bodies, states, normal, non_inertial, residuals, covariance, modelled, iterations
     )
 
 
@@ -171,21 +170,19 @@ def _matvec(matrices: Array, vectors: Array) -> Array:
     return (matrices @ vectors[:, :, None])[:, :, 0]
 
 
-def linear_columns(
-    model: mujoco.MjModel, states: Array, shapes: Array, free: npt.NDArray[np.bool_]
-) -> Array:
+def linear_columns(model: mujoco.MjModel, states: Array, shapes: Array, free: Bools) -> Array:
     """
     Return the regressor (n nv, p) of the free parameters of bodies and of non-inertial torques.
 
     `shapes` (n, nv, e) are those of the latter; joints follow one another.
     """
     n, nv, count = shapes.shape
-    own = (np.eye(nv)[None, :, :, None] * shapes[:, :, None, :]).reshape(n * nv, nv * count)
-    return np.column_stack([regressor(model, *states)[:, free], own])
+    by_joint = (np.eye(nv)[None, :, :, None] * shapes[:, :, None, :]).reshape(n * nv, nv * count)
+    return np.column_stack([regressor(model, *states)[:, free], by_joint])
 
 
 def estimate_lag(
-    model: mujoco.MjModel, states: Array, shapes: Array, free: npt.NDArray[np.bool_],
+    model: mujoco.MjModel, states: Array, shapes: Array, free: Bools,
     fit: TorqueFit, step: float,
 ) -> tuple[float, float]:  # fmt: skip
     """

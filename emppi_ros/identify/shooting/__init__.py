@@ -1,1 +1,1 @@
-"""Multiple shooting over short windows, for real recordings."""
+"""Least squares over short windows, for real recordings."""

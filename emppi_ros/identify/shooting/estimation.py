@@ -17,18 +17,23 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 from scipy.optimize import lsq_linear
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.shooting.simulation import Trajectories, WindowSimulation
-from emppi_ros.identify.shooting.windows import Windows
+from emppi_ros.identify.multiple_shooting.simulation import (
+    STEP,
+    Inputs,
+    make_ensemble,
+    perturb_starts,
+    roll_out,
+)
+from emppi_ros.identify.multiple_shooting.start_fits import FREEDOM, student_weights
+from emppi_ros.identify.multiple_shooting.windows import Windows
+from emppi_ros.recordings.motion import Motion
 
-Array = npt.NDArray[np.float64]
-FREEDOM = 4.0  # degrees of freedom of Student's t: outliers count less, at 7 % more variance
 _TOLERANCE = 1e-7  # relative decrease of the cost that ends the search
 _DAMPING, _MOST_DAMPING = 1e-3, 1e12
 _LESS, _MORE = 0.2, 5.0  # factors of the damping after a step that was good, or not
@@ -41,6 +46,40 @@ class ShootingConfig:
     """Settings of the search."""
 
     iterations: int = 60
+
+
+class Trajectories(NamedTuple):
+    """Positions after each step, and their derivatives."""
+
+    positions: Array  # (W, h, nv)
+    by_parameter: Array  # (W, h, nv, P), in the scales of the parameters
+    by_start: Array  # (W, h, nv, 2 nv)
+
+
+class WindowSimulation:
+    """Simulates the windows of a motion, with derivatives."""
+
+    def __init__(self, plant: Plant, motion: Motion, windows: Windows, threads: int = 0) -> None:
+        """Set up 1 + P + 2 nv models with W rollouts each."""
+        self._plant, self._inputs, self.windows = plant, Inputs.of_motion(motion), windows
+        models = 1 + len(plant.unknowns) + 2 * plant.model.nv
+        self._ensemble = make_ensemble(plant, models, windows.count, threads)
+
+    def simulate(self, theta: Array, starts: Array) -> Trajectories | None:
+        """Return trajectories of parameters (P,) from starts (W, 2 nv); None if one diverges."""
+        unknowns = len(theta)
+        rows, changes = np.tile(theta, (self._ensemble.models, 1)), np.empty(unknowns)
+        for i in range(unknowns):
+            rows[1 + i], changes[i] = self._plant.perturbed(theta, i)
+        self._ensemble.write(rows)
+        begins = perturb_starts(starts[None], unknowns)[0]
+        states, diverged = roll_out(self._ensemble, self._inputs, self.windows.steps, begins)
+        if diverged.any():
+            return None
+        base = states[0, ..., : self._plant.model.nv]
+        slopes = np.moveaxis(states[1:, ..., : self._plant.model.nv] - base, 0, -1)
+        by_parameter = slopes[..., :unknowns] / (changes / self._plant.scales)
+        return Trajectories(base, by_parameter, slopes[..., unknowns:] / STEP)
 
 
 class ShootingEstimate(NamedTuple):
@@ -64,7 +103,7 @@ class _Point(NamedTuple):
     theta: Array
     starts: Array
     errors: Array  # (W, h, nv), 0 where nothing was measured
-    found: Trajectories
+    trajectories: Trajectories
 
 
 def estimate(
@@ -78,35 +117,14 @@ def estimate(
     progress: Callable[[float], None] = lambda _: None,
 ) -> ShootingEstimate:
     """
-    Return the parameters and starts that explain the windows best.
+    Return the parameters and starts that explain the windows of a motion best.
 
-    Parameters
-    ----------
-    plant : Plant
-        Model and unknown parameters.
-    motion : Motion
-        Positions, commands and external forces at the steps of the model.
-    windows : Windows
-        The windows of this motion.
-    theta : (P,) array
-        Where the search starts.
-    starts : (W, 2 nv) array
-        First guess of positions and velocities at the starts of the windows.
-    config : ShootingConfig
-        Settings.
-    threads : int
-        Threads of the simulation; 0: all cores.
-    progress : callable
-        Called with the cost of each iteration.
-
-    Raises
-    ------
-    IdentificationError
-        If the model diverges where the search starts.
-
+    The search begins at parameters theta (P,), and at positions and velocities `starts`
+    (W, 2 nv). `progress` gets the cost of each iteration. IdentificationError if the model
+    diverges where the search starts.
     """
     search = _DampedSearch(plant, windows, WindowSimulation(plant, motion, windows, threads))
-    seen = search.seen
+    observed = search.observed
     floor = _FLOOR * np.maximum(np.ptp(motion.qpos, axis=0), 1e-3)
     now = search.evaluate(theta, starts)
     if now is None:
@@ -114,24 +132,24 @@ def estimate(
             'the model diverges where the search starts: check bounds and initial values'
         )
     lost = windows.count * 2 * plant.model.nv + len(theta)  # degrees of freedom
-    spare = max(1.0 - lost / max(int(seen.sum()), 1), 0.1)
-    scale = _scale(now.errors, seen, np.full(seen.shape[-1], np.inf), spare, floor)
+    spare = max(1.0 - lost / max(int(observed.sum()), 1), 0.1)
+    scale = _scale(now.errors, observed, np.full(observed.shape[-1], np.inf), spare, floor)
     damping, converged, costs = _DAMPING, False, list[float]()
     for _ in range(config.iterations):
-        scale = _scale(now.errors, seen, scale, spare, floor)
-        cost = _cost(now.errors, seen, scale)
+        scale = _scale(now.errors, observed, scale, spare, floor)
+        cost = _cost(now.errors, observed, scale)
         costs.append(cost)
         progress(cost)
         better, damping = search.improve(now, scale, damping)
         if better is None:
             converged = True  # no step improves it
             break
-        gain = (cost - _cost(better.errors, seen, scale)) / max(abs(cost), 1e-300)
+        gain = (cost - _cost(better.errors, observed, scale)) / max(abs(cost), 1e-300)
         now, damping = better, max(damping, 1e-12)
         if gain < _TOLERANCE:
             converged = True
             break
-    scale = _scale(now.errors, seen, scale, spare, floor)
+    scale = _scale(now.errors, observed, scale, spare, floor)
     system = _eliminate(now, scale)
     return ShootingEstimate(
         now.theta, now.starts, scale, windows, system.information, system.scores,
@@ -147,53 +165,47 @@ class _DampedSearch(NamedTuple):
     simulation: WindowSimulation
 
     @property
-    def seen(self) -> npt.NDArray[np.bool_]:
+    def observed(self) -> Bools:
         """Where positions were measured (W, h, nv), without the starts."""
-        return self.windows.seen[:, 1:]
+        return self.windows.observed[:, 1:]
 
     def evaluate(self, theta: Array, starts: Array) -> _Point | None:
         """Return a point; None if the model diverges there."""
-        found = self.simulation.simulate(theta, starts)
-        if found is None:
+        trajectories = self.simulation.simulate(theta, starts)
+        if trajectories is None:
             return None
-        errors = np.where(self.seen, found.positions - self.windows.measured[:, 1:], 0.0)
-        return _Point(theta, starts, errors, found)
+        errors = trajectories.positions - self.windows.measured[:, 1:]
+        errors = np.where(self.observed, errors, 0.0)
+        return _Point(theta, starts, errors, trajectories)
 
     def improve(self, now: _Point, scale: Array, damping: float) -> tuple[_Point | None, float]:
         """Return a point with a lower cost, None if there is none, and the next damping."""
-        cost, system = _cost(now.errors, self.seen, scale), _eliminate(now, scale)
+        cost, system = _cost(now.errors, self.observed, scale), _eliminate(now, scale)
         scales, bounds = self.plant.scales, self.plant.bounds
         low, high = (bound / scales for bound in bounds)
         while damping < _MOST_DAMPING:
             step = _bounded_step(system, damping, now.theta / scales, (low, high))
             theta = np.clip(now.theta + step * scales, *bounds)
             better = self.evaluate(theta, now.starts + system.follow(step))
-            if better is not None and _cost(better.errors, self.seen, scale) < cost:
+            if better is not None and _cost(better.errors, self.observed, scale) < cost:
                 return better, damping * _LESS
             damping *= _MORE
         return None, damping
 
 
-def student_weights(errors: Array, scale: Array) -> Array:
-    """Return the weights (W, h, nv) of squared errors by Student's t, at most about 1."""
-    return (FREEDOM + 1.0) / (FREEDOM + (errors / scale) ** 2)
-
-
-def _scale(
-    errors: Array, seen: npt.NDArray[np.bool_], before: Array, spare: float, floor: Array
-) -> Array:
+def _scale(errors: Array, observed: Bools, before: Array, spare: float, floor: Array) -> Array:
     """Return the scale (nv,) after a step of expectation-maximization."""
-    squares = np.where(seen, student_weights(errors, before) * errors**2, 0.0)
+    squares = np.where(observed, student_weights(errors, before) * errors**2, 0.0)
     if np.isinf(before).any():  # first guess: equal weights
         squares = errors**2
-    counts = np.maximum(seen.sum(axis=(0, 1)), 1)
+    counts = np.maximum(observed.sum(axis=(0, 1)), 1)
     return np.maximum(np.sqrt(squares.sum(axis=(0, 1)) / (spare * counts)), floor)
 
 
-def _cost(errors: Array, seen: npt.NDArray[np.bool_], scale: Array) -> float:
+def _cost(errors: Array, observed: Bools, scale: Array) -> float:
     """Return the mean negative log density of the errors, up to a constant."""
     each = 0.5 * (FREEDOM + 1.0) * np.log1p((errors / scale) ** 2 / FREEDOM) + np.log(scale)
-    return float(each[seen].mean())
+    return float(each[observed].mean())
 
 
 class _ReducedSystem(NamedTuple):
@@ -214,17 +226,19 @@ def _eliminate(point: _Point, scale: Array) -> _ReducedSystem:
     """Return the normal equations at a point."""
     count = len(point.errors)
     root = np.sqrt(student_weights(point.errors, scale)) / scale
-    seen = point.errors != 0.0
-    root = np.where(seen, root, 0.0)
-    left = (root * point.errors).reshape(count, -1, 1)
-    by_parameter = (root[..., None] * point.found.by_parameter).reshape(count, left.shape[1], -1)
-    by_start = (root[..., None] * point.found.by_start).reshape(count, left.shape[1], -1)
+    observed = point.errors != 0.0
+    root = np.where(observed, root, 0.0)
+    residuals = (root * point.errors).reshape(count, -1, 1)
+    by_parameter, by_start = (
+        (root[..., None] * slopes).reshape(count, residuals.shape[1], -1)
+        for slopes in point.trajectories[1:]
+    )
     transposed = by_start.swapaxes(1, 2)
     gram = transposed @ by_start
     ridge = _RIDGE * np.abs(gram).max(axis=(1, 2), keepdims=True) + 1e-300
     gram = gram + ridge * np.eye(gram.shape[1])
-    starts = -np.linalg.solve(gram, transposed @ np.concatenate([left, by_parameter], axis=2))
-    along = left + by_start @ starts[..., :1]  # M r
+    starts = -np.linalg.solve(gram, transposed @ np.concatenate([residuals, by_parameter], axis=2))
+    along = residuals + by_start @ starts[..., :1]  # M r
     scores = (by_parameter.swapaxes(1, 2) @ along)[..., 0]
     across = by_parameter + by_start @ starts[..., 1:]  # M A
     information = np.einsum('wnp,wnq->pq', by_parameter, across)

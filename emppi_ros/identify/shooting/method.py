@@ -5,22 +5,22 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key, positive
-from emppi_ros.identify.common import figures, matching, posterior_samples
+from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
-from emppi_ros.identify.common.motion import Motion, default_step, join, resample_and_split
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.methods import Identification, Method, RunSettings
-from emppi_ros.identify.shooting import forecast, torque_noise, uncertainty, windows
+from emppi_ros.identify.multiple_shooting import forecast, torque_noise, windows
+from emppi_ros.identify.shooting import uncertainty
 from emppi_ros.identify.shooting.estimation import ShootingConfig, ShootingEstimate, estimate
 from emppi_ros.model import scene
+from emppi_ros.recordings import matching
+from emppi_ros.recordings.motion import Motion, default_step, join, resample_and_split
 from emppi_ros.recordings.recordings import Recording
 
-Array = npt.NDArray[np.float64]
 _WORSE = 2.0  # times the errors in the shortest windows: errors of the model exceed the noise
-_FORECAST_SAMPLES = 60
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ShootingMethod(Method):
         """Fit all recordings together, with windows that grow, and forecast the held-out parts."""
         matching.require_scalar_joints(plant.model)
         parts = resample_and_split(recordings, plant.model, plant.bodies, run.held_out)
-        motion = join([known for known, _ in parts])
+        motion = join([earlier for earlier, _ in parts])
         config = ShootingConfig()
         lengths = _lengths(motion, options.longest_window / plant.model.opt.timestep)
         costs: list[float] = []
@@ -76,11 +76,10 @@ class ShootingMethod(Method):
         by_joints = uncertainty.joint_covariance(plant, motion, result, run.threads)
         by_errors = uncertainty.covariance(result)
         covariance = by_errors + by_joints
-        sd = np.sqrt(np.diag(covariance))
-        knowledge = [posterior_samples.knowledge_level(share) for share in sd]
+        knowledge = posterior_samples.knowledge_levels(np.sqrt(np.diag(covariance)))
         kept = posterior_samples.excited(knowledge)
-        wide = options.widen**2 * by_errors + by_joints
-        samples = _draw(plant, result, wide, kept, run.seed)
+        wide = (options.widen**2 * by_errors + by_joints) * np.outer(plant.scales, plant.scales)
+        samples = posterior_samples.draw_linearised(plant, result.theta, wide, kept, run.seed)
         forecasts = _forecast(plant, samples, result, motion, parts, run)
         summary = _summarize(plant, result, covariance, by_joints, knowledge, forecasts)
         if notes := fits.notes(plant):
@@ -156,9 +155,9 @@ def fit_growing(
 
 def _starts_within(before: ShootingEstimate, cut: windows.Windows, guess: Array) -> Array:
     """Return the starts that were estimated for shorter windows with the same first step."""
-    known = {int(row[0]): start for row, start in zip(before.windows.steps, before.starts,
+    fitted = {int(row[0]): start for row, start in zip(before.windows.steps, before.starts,
                                                      strict=True)}  # fmt: skip
-    rows = [known.get(int(row[0]), own) for row, own in zip(cut.steps, guess, strict=True)]
+    rows = [fitted.get(int(row[0]), other) for row, other in zip(cut.steps, guess, strict=True)]
     return np.array(rows)
 
 
@@ -169,22 +168,6 @@ def _lengths(motion: Motion, longest: float) -> list[int]:
     while 2 * lengths[-1] <= longest * (1.0 + 1e-9):
         lengths.append(2 * lengths[-1])
     return lengths
-
-
-def _draw(
-    plant: Plant, result: ShootingEstimate, covariance: Array, kept: Sequence[int], seed: int
-) -> Array:
-    """Return samples (n, P) of the posterior; parameters that were not excited are equal."""
-    scales = plant.scales[list(kept)]
-    samples = np.tile(result.theta, (posterior_samples.PRIOR_SAMPLES, 1))
-    samples[:, kept] = posterior_samples.draw_within_bounds(
-        result.theta[kept],
-        covariance[np.ix_(kept, kept)] * np.outer(scales, scales),
-        scales,
-        (plant.bounds[0][kept], plant.bounds[1][kept]),
-        np.random.default_rng(seed),
-    )
-    return samples
 
 
 def _forecast(
@@ -200,14 +183,8 @@ def _forecast(
     impulses = torque_noise.impulse_covariance(
         plant, result.theta, result.scale, motion, length, run.threads
     )
-    found = (
-        forecast.forecast(
-            plant, samples[:_FORECAST_SAMPLES], result.scale, known, later, length, run.seed,
-            run.threads, impulses,
-        )
-        for known, later in parts
-    )  # fmt: skip
-    return [one for one in found if one is not None]
+    noise = [(result.scale, impulses)] * len(parts)
+    return forecast.forecast_parts(plant, samples, parts, noise, length, run.seed, run.threads)
 
 
 def _summarize(
@@ -220,21 +197,14 @@ def _summarize(
 ) -> dict[str, Any]:
     """Return the estimate of each parameter, and diagnostics."""
     joints = scene.names(plant.model, 'joint')
-    at_bound = [value in ends for value, *ends in zip(result.theta, *plant.bounds, strict=True)]
-    sd, own = (plant.scales * np.sqrt(np.diag(one)) for one in (covariance, by_joints))
-    directions = posterior_samples.unobservable_directions(covariance)
-    summary: dict[str, Any] = {
-        'parameters': posterior_samples.parameter_rows(
-            plant.unknowns,
-            result.theta,
-            sd,
-            knowledge,
-            at_bound=at_bound,
-            **({'sd_by_joints': own.tolist()} if own.any() else {}),
-        ),
-        'unexcited_directions': posterior_samples.describe_directions(
-            directions, [unknown.name for unknown in plant.unknowns]
-        ),
+    sd, joint_sd = (plant.scales * np.sqrt(np.diag(part)) for part in (covariance, by_joints))
+    more = {'sd_by_joints': joint_sd.tolist()} if joint_sd.any() else {}
+    summary = posterior_samples.summarize(
+        plant.unknowns, result.theta, sd, knowledge,
+        posterior_samples.unobservable_directions(covariance),
+        at_bound=plant.at_bound(result.theta), **more,
+    )  # fmt: skip
+    summary |= {
         'iterations': result.iterations,
         'converged': result.converged,
         'step_s': float(plant.model.opt.timestep),
@@ -243,8 +213,5 @@ def _summarize(
         'error_scale': dict(zip(joints, result.scale.tolist(), strict=True)),
     }
     if forecasts:
-        summary['held_out_error'] = figures.forecast_error(forecasts)
-        names = [name for name, _ in forecasts[0].quantities]
-        shares = np.mean([forecast.inside(one) for one in forecasts], axis=0)
-        summary['held_out_inside_90'] = dict(zip(names, shares.tolist(), strict=True))
+        summary |= forecast.summarize(forecasts)
     return summary

@@ -15,19 +15,19 @@ from dataclasses import replace
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.inferred_joints import displaced_models
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.shooting.estimation import FREEDOM, ShootingEstimate
-from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
+from emppi_ros.identify.multiple_shooting.simulation import Inputs, make_ensemble, roll_out
+from emppi_ros.identify.multiple_shooting.start_fits import FREEDOM
+from emppi_ros.identify.multiple_shooting.windows import score_covariance
+from emppi_ros.identify.shooting.estimation import ShootingEstimate
+from emppi_ros.recordings.motion import Motion
 
-Array = npt.NDArray[np.float64]
 _EXPECTED = (FREEDOM + 1.0) / (FREEDOM + 3.0)
-_RATE = 2.0 / 9.0  # of the number of lags (Newey and West 1994)
 
 
 def covariance(result: ShootingEstimate) -> Array:
@@ -39,8 +39,8 @@ def covariance(result: ShootingEstimate) -> Array:
     bounded = information + np.eye(size)  # with the prior
     inverse = np.linalg.inv(bounded)
     sums = _at_least(sums + np.eye(size), bounded)
-    found: Array = inverse @ sums @ inverse
-    return found
+    sandwich: Array = inverse @ sums @ inverse
+    return sandwich
 
 
 def joint_covariance(
@@ -58,13 +58,14 @@ def joint_covariance(
     def positions(model: mujoco.MjModel) -> Array:
         ensemble = make_ensemble(replace(plant, model=model), 1, result.windows.count, threads)
         ensemble.write(result.theta[None])
-        found = roll_out(ensemble, motion, result.windows, result.starts[None])
-        if found is None:
+        windows, inputs = result.windows, Inputs.of_motion(motion)
+        states, diverged = roll_out(ensemble, inputs, windows.steps, result.starts[None])
+        if diverged.any():
             raise IdentificationError(
                 'the model diverges with an inferred joint one standard deviation away: record a '
                 'motion that shows the joints better'
             )
-        return found[0]
+        return states[0, ..., : model.nv]
 
     for ahead, behind in displaced_models(plant.model, plant.parameters):
         change = 0.5 * (positions(ahead) - positions(behind))
@@ -72,18 +73,6 @@ def joint_covariance(
         step = np.linalg.solve(information, scores)
         total += np.outer(step, step)
     return total
-
-
-def score_covariance(scores: Array, recordings: npt.NDArray[np.int_]) -> Array:
-    """Return the covariance (P, P) of the sum of scores (W, P)."""
-    lags = int(4.0 * (len(scores) / 100.0) ** _RATE)
-    total = scores.T @ scores
-    for recording in np.unique(recordings):
-        own = scores[recordings == recording]
-        for lag in range(1, min(lags, len(own) - 1) + 1):
-            product = own[lag:].T @ own[:-lag]
-            total = total + (1.0 - lag / (lags + 1.0)) * (product + product.T)
-    return np.asarray(total)
 
 
 def _at_least(matrix: Array, least: Array) -> Array:

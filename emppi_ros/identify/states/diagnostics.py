@@ -6,20 +6,19 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states import solver
 from emppi_ros.identify.states.estimation import StatesEstimate, initial_states
 from emppi_ros.identify.states.residuals import rates
 from emppi_ros.identify.states.solver import SolverConfig
 from emppi_ros.model import scene
+from emppi_ros.recordings.motion import Motion
 from emppi_ros.recordings.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
 from emppi_ros.recordings.recordings import Recording
 
-Array = npt.NDArray[np.float64]
 _MAX_UNEXPLAINED = 0.2  # share of the forces that accelerate a joint
 _MAX_DEVIATION = 0.05  # share of the range of a motion
 _SIGNIFICANT = 4.0  # standard errors
@@ -37,7 +36,7 @@ def check_model(plant: Plant, motion: Motion, result: StatesEstimate) -> None:
     """
     joints = scene.names(plant.model, 'joint')
     uncertainty = result.uncertainty
-    for part, away, impulse in zip(
+    for part, deviation, impulse in zip(
         motion.parts, uncertainty.observation_sd, uncertainty.impulse_sd, strict=True
     ):
         inertial = _inertial_forces(plant, result, part)
@@ -51,11 +50,12 @@ def check_model(plant: Plant, motion: Motion, result: StatesEstimate) -> None:
                     f'(or N) of the {inertial[dof]:.3g} that accelerate it (rms): check units, '
                     'signs and commands of the recording, and missing parts of the model'
                 )
-            if span is not None and away[dof] > _MAX_DEVIATION * span[dof]:
+            if span is not None and deviation[dof] > _MAX_DEVIATION * span[dof]:
                 raise IdentificationError(
                     f'joint {name!r}: the model does not match: its states deviate by '
-                    f'{away[dof]:.3g} rad (or m) from a motion over {span[dof]:.3g} (rms): check '
-                    'units, signs and commands of the recording, and missing parts of the model'
+                    f'{deviation[dof]:.3g} rad (or m) from a motion over {span[dof]:.3g} (rms): '
+                    'check units, signs and commands of the recording, and missing parts of '
+                    'the model'
                 )
 
 
@@ -85,7 +85,7 @@ def note_deviations(
     counts, which is a share of 1 / sqrt(2 n) for n samples.
     """
     deviations, joints = [], scene.names(plant.model, 'joint')
-    for name, recording, rows, away in zip(
+    for name, recording, rows, deviation in zip(
         names, recordings, motion.parts, result.uncertainty.observation_sd, strict=True
     ):
         where = f' of {name}' if len(recordings) > 1 else ''
@@ -97,9 +97,10 @@ def note_deviations(
             if noise is None:
                 continue
             fewest = min(len(signal.values), rows.stop - rows.start)
-            if away[dof] > noise * (1.0 + _SIGNIFICANT / np.sqrt(2.0 * fewest)):
+            if deviation[dof] > noise * (1.0 + _SIGNIFICANT / np.sqrt(2.0 * fewest)):
                 deviations.append(
-                    f'{signal.of}{where} by {away[dof]:.2g}, with noise of at most {noise:.2g}'
+                    f'{signal.of}{where} by {deviation[dof]:.2g}, '
+                    f'with noise of at most {noise:.2g}'
                 )
     if not deviations:
         return []
@@ -143,12 +144,12 @@ def note_disagreement(
     """
     disagreements = []
     for i, unknown in enumerate(plant.unknowns):
-        off = [one.theta[i] - together.theta[i] for one in alone]
-        sd = [one.uncertainty.sd[i] for one in alone]
+        off = [fit.theta[i] - together.theta[i] for fit in alone]
+        sd = [fit.uncertainty.sd[i] for fit in alone]
         if any(np.abs(off) > _DISAGREEMENT * np.array(sd)):
             each = ', '.join(
-                f'{one.theta[i]:.4g} +- {one.uncertainty.sd[i]:.2g} in {name}'
-                for one, name in zip(alone, names, strict=True)
+                f'{fit.theta[i]:.4g} +- {fit.uncertainty.sd[i]:.2g} in {name}'
+                for fit, name in zip(alone, names, strict=True)
             )
             disagreements.append(f'{unknown.name} is {each}')
     if not disagreements:

@@ -4,17 +4,15 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
-from emppi_ros.identify.common.motion import Motion
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.posterior_samples import knowledge_level
+from emppi_ros.identify.common.posterior_samples import knowledge_levels
 from emppi_ros.identify.states import solver
 from emppi_ros.identify.states.solver import Iterate, ProgressCallback, SolverConfig
 from emppi_ros.identify.states.uncertainty import Uncertainty, estimate_uncertainty
+from emppi_ros.recordings.motion import Motion
 from emppi_ros.recordings.noise import SMOOTHING_CUTOFF_HZ, smooth
-
-Array = npt.NDArray[np.float64]
 
 
 class StatesEstimate(NamedTuple):
@@ -52,8 +50,7 @@ def estimate(
         best = first._replace(iterations=best.iterations)
     best = best._replace(iterations=first.iterations + best.iterations)
     uncertainty = estimate_uncertainty(plant, motion, config.state_weight, best)
-    shares = uncertainty.sd / plant.scales
-    return StatesEstimate(best, uncertainty, tuple(knowledge_level(share) for share in shares))
+    return StatesEstimate(best, uncertainty, knowledge_levels(uncertainty.sd / plant.scales))
 
 
 def initial_states(plant: Plant, motion: Motion) -> Array:

@@ -6,16 +6,15 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.figures import HeldOutForecast, coordinates
-from emppi_ros.identify.common.motion import Motion, delay_rows, difference, displace
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.estimation import StatesEstimate
 from emppi_ros.identify.states.normal_equations import StateFactorization, assemble
 from emppi_ros.identify.states.residuals import forces_known, linearize
+from emppi_ros.recordings.motion import Motion, delay_rows, difference, displace
 
-Array = npt.NDArray[np.float64]
 _HORIZON_S = 0.5  # errors of any model grow with time, and beyond this with the motion's own
 _CONTRADICTED = 3.0  # standard deviations, RMS over the horizon
 _ENDS = 2  # configurations from which a forecast starts: they also determine the velocity
@@ -65,7 +64,7 @@ def end_states(
 
 
 def forecast(
-    plant: Plant, thetas: Array, known: Motion, later: Motion, ends: Array | None = None
+    plant: Plant, thetas: Array, earlier: Motion, later: Motion, ends: Array | None = None
 ) -> Array:
     """
     Return forecasts (n, T, nq) of a motion from its last two known configurations.
@@ -73,14 +72,16 @@ def forecast(
     For each of `thetas` (n, P) MuJoCo simulates the T steps of `later`, with its inputs. `ends`
     (n, 2, nv) are tangents by which the known configurations are displaced.
     """
-    before = slice(known.steps - 1, known.steps - 1 + later.steps)  # inputs of the steps before
-    ctrl = np.concatenate([known.ctrl, later.ctrl])
-    applied = np.concatenate([known.applied, later.applied])[before]
+    before = slice(
+        earlier.steps - 1, earlier.steps - 1 + later.steps
+    )  # inputs of the steps before
+    ctrl = np.concatenate([earlier.ctrl, later.ctrl])
+    applied = np.concatenate([earlier.applied, later.applied])[before]
     motions = np.empty((len(thetas), *later.qpos.shape))
     if ends is None:
         ends = np.zeros((len(thetas), _ENDS, plant.model.nv))
     for rows, theta, tangents in zip(motions, thetas, ends, strict=True):
-        model, start = plant.at(theta), displace(plant.model, known.qpos[-_ENDS:], tangents)
+        model, start = plant.at(theta), displace(plant.model, earlier.qpos[-_ENDS:], tangents)
         acting = ctrl
         if plant.delay is not None:
             acting = delay_rows(ctrl, [0], plant.delay(theta) / model.opt.timestep)
@@ -109,12 +110,12 @@ def forecast_parts(
     """
     rng, begin = np.random.default_rng(seed), 0
     forecasts = list[HeldOutForecast | None]()
-    for (known, later), end in zip(parts, ends, strict=True):
-        rows = slice(begin, begin := begin + known.steps)
+    for (earlier, later), end in zip(parts, ends, strict=True):
+        rows = slice(begin, begin := begin + earlier.steps)
         if not later.steps:
             forecasts.append(None)
             continue
-        reached = replace(known, qpos=result.solution.qpos[rows])
+        reached = replace(earlier, qpos=result.solution.qpos[rows])
         tangents = end.draw(thetas - result.theta, rng)
         qpos = forecast(plant, thetas, reached, later, tangents)
         forecasts.append(HeldOutForecast.of_motion(plant.model, later.qpos, qpos))
@@ -136,21 +137,21 @@ def contradictions(
     """
     model, off = plant.model, dict[str, float]()
     horizon = max(round(_HORIZON_S / model.opt.timestep), 1)
-    for (_, later), one, noise in zip(
+    for (_, later), held_out, noise in zip(
         parts, forecasts, result.uncertainty.observation_sd, strict=True
     ):
-        if one is None or later.steps <= _ENDS:
+        if held_out is None or later.steps <= _ENDS:
             continue
         free = np.all(forces_known(model, later), axis=1)
         count = min(horizon, len(free) if free.all() else int(np.argmin(free)))
         for column, (index, name, _) in enumerate(coordinates(model)):
             joint = int(np.searchsorted(model.jnt_qposadr, index, side='right')) - 1
             dof = model.jnt_dofadr[joint] + index - model.jnt_qposadr[joint]
-            seen = np.flatnonzero(later.observed[:count, dof])
-            if not len(seen) or not result.uncertainty.affected[dof]:
+            observed = np.flatnonzero(later.observed[:count, dof])
+            if not len(observed) or not result.uncertainty.affected[dof]:
                 continue
-            values = one.forecast[:, seen, column]
-            errors = (one.measured[seen, column] - values.mean(axis=0)) / np.hypot(
+            values = held_out.forecast[:, observed, column]
+            errors = (held_out.measured[observed, column] - values.mean(axis=0)) / np.hypot(
                 values.std(axis=0), noise[dof]
             )
             off[name] = max(off.get(name, 0.0), float(np.sqrt(np.mean(errors**2))))

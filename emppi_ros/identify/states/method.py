@@ -6,23 +6,22 @@ from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import positive
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import figures, posterior_samples
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
-from emppi_ros.identify.common.motion import Motion, default_step, join, resample_and_split
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.states import diagnostics, forecast, step_check
 from emppi_ros.identify.states.estimation import StatesEstimate, estimate
 from emppi_ros.identify.states.solver import Iterate, ProgressCallback, SolverConfig
 from emppi_ros.model import scene
+from emppi_ros.recordings.motion import Motion, default_step, join, resample_and_split
 from emppi_ros.recordings.recordings import Recording, named_errors, recording_names
 
-Array = npt.NDArray[np.float64]
 _FORECAST_SAMPLES = 100
 _WIDER = 2.0  # factor between the spreads that are tried
 
@@ -67,7 +66,7 @@ class StatesMethod(Method):
                 costs.append(iterate.mean_cost)
                 advance(len(costs), f'mean cost {costs[-1]:.4g}')
 
-            motions = [known for known, _ in parts]
+            motions = [earlier for earlier, _ in parts]
             motion, result, notes = fit_recordings(plant, motions, names, config, progress)
             lag_s, advice = _advise(plant, recordings, run.held_out, config, (motion, result))
             advance(total)
@@ -82,7 +81,7 @@ class StatesMethod(Method):
         notes += prior.notes(options.spread)
         if notes:
             summary['notes'] = '; '.join(notes)
-        samples, forecasts = prior.samples, [one for one in prior.forecasts if one is not None]
+        samples, forecasts = prior.samples, [part for part in prior.forecasts if part is not None]
         if forecasts:
             summary['held_out_error'] = figures.forecast_error(forecasts)
         return Identification(
@@ -148,9 +147,9 @@ def fit_recordings(
     alone = []
     for name, motion in zip(names, motions, strict=True):
         with named_errors(name):
-            one = estimate(plant, motion, config, progress)
-            diagnostics.check_model(plant, motion, one)
-            alone.append(one)
+            fit = estimate(plant, motion, config, progress)
+            diagnostics.check_model(plant, motion, fit)
+            alone.append(fit)
     joined, result, notes = motions[0], alone[0], list[str]()
     if len(motions) > 1:
         joined = join(motions)
@@ -173,15 +172,8 @@ def draw_samples(plant: Plant, result: StatesEstimate, spread: float, seed: int)
     deviations, which the paper finds too small by several times (section 4.5).
     """
     kept = posterior_samples.excited(result.knowledge)
-    samples = np.tile(result.theta, (posterior_samples.PRIOR_SAMPLES, 1))
-    samples[:, kept] = posterior_samples.draw_within_bounds(
-        result.theta[kept],
-        spread**2 * result.uncertainty.covariance[np.ix_(kept, kept)],
-        plant.scales[kept],
-        (plant.bounds[0][kept], plant.bounds[1][kept]),
-        np.random.default_rng(seed),
-    )
-    return samples
+    covariance = spread**2 * result.uncertainty.covariance
+    return posterior_samples.draw_linearised(plant, result.theta, covariance, kept, seed)
 
 
 class CheckedPrior(NamedTuple):
@@ -230,11 +222,11 @@ def draw_prior(
     ends = forecast.end_states(plant, motion, config.state_weight, result)
 
     def check(spread: float, samples: Array) -> CheckedPrior:
-        found = forecast.forecast_parts(
+        forecasts = forecast.forecast_parts(
             plant, samples[:_FORECAST_SAMPLES], result, parts, ends, seed
         )
-        missed = forecast.contradictions(plant, result, parts, found)
-        return CheckedPrior(samples, spread, found, missed, missed)
+        missed = forecast.contradictions(plant, result, parts, forecasts)
+        return CheckedPrior(samples, spread, forecasts, missed, missed)
 
     first = check(asked, samples)
     last, spread = first, asked
@@ -242,7 +234,7 @@ def draw_prior(
     shares = (result.uncertainty.sd / plant.scales)[kept]
     while last.missed:
         spread *= _WIDER
-        if posterior_samples.knowledge_level(float(np.max(spread * shares))) == 'unexcited':
+        if 'unexcited' in posterior_samples.knowledge_levels(spread * shares):
             return first
         try:
             last = check(spread, draw_samples(plant, result, spread, seed))
@@ -254,17 +246,16 @@ def draw_prior(
 def summarize(plant: Plant, result: StatesEstimate) -> dict[str, Any]:
     """Return each parameter with its uncertainty, and the convergence of the search."""
     solution, uncertainty = result.solution, result.uncertainty
-    at_bound = [value in ends for value, *ends in zip(result.theta, *plant.bounds, strict=True)]
-    names = [unknown.name for unknown in plant.unknowns]
     dofs = _dof_names(plant.model)
     return {
-        'parameters': posterior_samples.parameter_rows(
-            plant.unknowns, result.theta, uncertainty.sd, result.knowledge, at_bound=at_bound
-        ),
-        # in the parameters' scales
-        'unexcited_directions': posterior_samples.describe_directions(
-            uncertainty.directions, names
-        ),
+        **posterior_samples.summarize(
+            plant.unknowns,
+            result.theta,
+            uncertainty.sd,
+            result.knowledge,
+            uncertainty.directions,
+            at_bound=plant.at_bound(result.theta),
+        ),  # fmt: skip
         'iterations': solution.iterations,
         'converged': solution.converged,
         'mean_cost': solution.mean_cost,

@@ -10,13 +10,11 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.states.residuals import Jacobian, Residuals
-
-Array = npt.NDArray[np.float64]
 
 
 class BandedNormalEquations(NamedTuple):

@@ -10,18 +10,17 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
-from emppi_ros.identify.common.motion import (
+from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.model import scene
+from emppi_ros.recordings.motion import (
     Motion,
     delay_rows,
     difference,
     difference_jacobians,
 )
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.model import scene
 
-Array = npt.NDArray[np.float64]
 _NEAR = 0.005  # of the range of a joint: closer to its end it may touch the end stop
 _STEP = 1e-6  # rad, rad/s, ... for derivatives: the default of MuJoCo
 
@@ -53,10 +52,10 @@ def evaluate(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Ar
     `weight` is the state error weight, of squared impulses.
     """
     model = _without_stops(plant, theta)
-    apart = difference(model, motion.qpos, qpos)
+    deviation = difference(model, motion.qpos, qpos)
     forces = forces_known(plant.model, motion) * _forces(plant, model, motion, theta, qpos)
     return Residuals(
-        np.sqrt(motion.weights) * apart, np.sqrt(weight) * model.opt.timestep * forces
+        np.sqrt(motion.weights) * deviation, np.sqrt(weight) * model.opt.timestep * forces
     )
 
 
@@ -81,7 +80,7 @@ def linearize(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: A
     )
 
 
-def forces_known(model: mujoco.MjModel, motion: Motion) -> npt.NDArray[np.bool_]:
+def forces_known(model: mujoco.MjModel, motion: Motion) -> Bools:
     """
     Return at which steps the model has all forces on each degree of freedom (N - 2, nv).
 
@@ -128,11 +127,8 @@ def _forces(
 ) -> Array:
     """Return the generalised forces (N - 2, nv) that the motion needs beyond the modelled ones."""
     v, a = rates(model, qpos)
-    friction = None if plant.friction is None else plant.friction(theta, v[:-1])[0]
     data, result, ctrl = mujoco.MjData(model), np.empty_like(a), commands(plant, motion, theta)
     for k in range(len(a)):
-        if friction is not None:
-            model.dof_frictionloss[:] = friction[k]
         _place(data, qpos[k + 1], v[k], a[k], ctrl[k + 1])
         mujoco.mj_inverse(model, data)
         mujoco.mj_fwdActuation(model, data)
@@ -156,32 +152,11 @@ def _force_derivatives(
     data, ctrl = mujoco.MjData(model), commands(plant, motion, theta)
     result = np.zeros((3, n, nv, nv))
     none = [None] * 4
-    friction = slope = None
-    if plant.friction is not None:
-        friction, slope = plant.friction(theta, v[:-1])
     for k in range(n):
-        if friction is not None:
-            model.dof_frictionloss[:] = friction[k]
         _place(data, qpos[k + 1], v[k], a[k], ctrl[k + 1])
         mujoco.mjd_inverseFD(model, data, _STEP, True, *result[:, k], *none)
-        if friction is not None and slope is not None:
-            _place(data, qpos[k + 1], v[k], a[k], ctrl[k + 1])
-            result[1, k] += _by_friction(model, data, friction[k]) * slope[k][:, None]
     by_q, by_v, by_a = result.transpose(0, 1, 3, 2)  # MuJoCo's are transposed
     return by_q, by_v, by_a
-
-
-def _by_friction(model: mujoco.MjModel, data: mujoco.MjData, friction: Array) -> Array:
-    """Return the derivatives (nv, nv) of forces by dry friction, one row per joint with any."""
-    rows = np.zeros((model.nv, model.nv))
-    mujoco.mj_inverse(model, data)
-    base = data.qfrc_inverse.copy()
-    for dof in np.flatnonzero(friction):
-        model.dof_frictionloss[dof] += _STEP
-        mujoco.mj_inverse(model, data)
-        rows[dof] = (data.qfrc_inverse - base) / _STEP
-        model.dof_frictionloss[dof] = friction[dof]
-    return rows
 
 
 def _by_unknowns(plant: Plant, motion: Motion, theta: Array, qpos: Array) -> Array:

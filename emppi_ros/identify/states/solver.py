@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import between, positive
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion, displace
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.normal_equations import assemble, solve_step
 from emppi_ros.identify.states.residuals import Residuals, evaluate, linearize
+from emppi_ros.recordings.motion import Motion, displace
 
-Array = npt.NDArray[np.float64]
 ProgressCallback = Callable[['Iterate'], None]
 _MIN_DAMPING, _MAX_DAMPING = 1e-3, 1e12
 _ROUNDING = 1e-12  # squared residual of rounding, and of errors of derivatives

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion, join, physical_step, resample_and_split
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.diagnostics import estimate_lag
 from emppi_ros.identify.states.estimation import StatesEstimate, estimate
 from emppi_ros.identify.states.solver import SolverConfig
+from emppi_ros.recordings.motion import Motion, join, physical_step, resample_and_split
 from emppi_ros.recordings.recordings import Recording
 
 _SHORTER = 1.5  # a step that is longer than the physical one by this factor is compared with it
@@ -38,7 +38,7 @@ def find_shorter_step(
     finer.model.opt.timestep = step
     try:
         parts = resample_and_split(recordings, finer.model, finer.bodies, held_out)
-        motion = join([known for known, _ in parts])
+        motion = join([earlier for earlier, _ in parts])
         other = estimate(finer, motion, config)
     except IdentificationError:
         return None

@@ -4,17 +4,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identify.common import posterior_samples
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.normal_equations import StateFactorization, assemble
 from emppi_ros.identify.states.residuals import Jacobian, forces_known, linearize
 from emppi_ros.identify.states.solver import Iterate
+from emppi_ros.recordings.motion import Motion
 from emppi_ros.recordings.noise import correlation_time
 
-Array = npt.NDArray[np.float64]
 _RANK = 1e-7  # of the largest singular value: smaller ones are errors of derivatives
 
 
@@ -26,7 +25,7 @@ class Uncertainty(NamedTuple):
     observation_sd: Array  # (R, nv) of each recording, NaN where nothing was observed
     correlation: Array  # (R, nv) of the observations' residuals, in samples; 1 if they are white
     impulse_sd: Array  # (R, nv) N s or N m s
-    affected: npt.NDArray[np.bool_]  # (nv,) degrees of freedom whose forces depend on a parameter
+    affected: Bools  # (nv,) degrees of freedom whose forces depend on a parameter
 
     @property
     def sd(self) -> Array:
@@ -49,19 +48,19 @@ def estimate_uncertainty(
     jacobian = linearize(plant, motion, weight, solution.theta, solution.qpos)
     observed, impulses = _project(plant, jacobian, solution)
     steps = [slice(part.start, part.stop - 2) for part in motion.parts]  # that end in the part
-    seen = motion.observed
-    observation = _rms(solution.residuals.observed, seen, motion.parts)
+    counted = motion.observed
+    observation = _rms(solution.residuals.observed, counted, motion.parts)
     impulse = _rms(solution.residuals.impulses, forces_known(plant.model, motion), steps)
     p = len(solution.theta)
     rows = np.concatenate([observed.reshape(-1, p), impulses.reshape(-1, p)])
-    correlation = _correlation(solution.residuals.observed, seen, motion.parts)
+    correlation = _correlation(solution.residuals.observed, counted, motion.parts)
     noise = [
         _each_row(np.sqrt(correlation) * observation, motion.parts, len(observed)),
         _each_row(impulse, steps, len(impulses)),
     ]
     scaled = _covariance(rows, np.concatenate(noise).ravel())
     with np.errstate(invalid='ignore'):  # 0 / 0 where nothing was observed
-        observation = observation / _rms(np.sqrt(motion.weights), seen, motion.parts)
+        observation = observation / _rms(np.sqrt(motion.weights), counted, motion.parts)
     return Uncertainty(
         scaled * np.outer(plant.scales, plant.scales),
         posterior_samples.unobservable_directions(scaled),
@@ -72,17 +71,17 @@ def estimate_uncertainty(
     )
 
 
-def _rms(values: Array, counted: npt.NDArray[np.bool_], parts: Sequence[slice]) -> Array:
+def _rms(values: Array, counted: Bools, parts: Sequence[slice]) -> Array:
     """Return root mean squares (R, nv) of the counted values (n, nv) in each part."""
     squares = [np.sum((counted * values)[part] ** 2, axis=0) for part in parts]
     counts = [np.maximum(counted[part].sum(axis=0), 1) for part in parts]
     return np.sqrt(np.array(squares) / counts)
 
 
-def _correlation(values: Array, counted: npt.NDArray[np.bool_], parts: Sequence[slice]) -> Array:
+def _correlation(values: Array, counted: Bools, parts: Sequence[slice]) -> Array:
     """Return correlation times (R, nv) of the counted values (n, nv) in each part, in samples."""
     series = [[v[c] for v, c in zip(values[p].T, counted[p].T, strict=True)] for p in parts]
-    return np.array([[correlation_time(one) for one in row] for row in series])
+    return np.array([[correlation_time(residuals) for residuals in row] for row in series])
 
 
 def _each_row(of_parts: Array, parts: Sequence[slice], count: int) -> Array:
@@ -96,13 +95,14 @@ def _each_row(of_parts: Array, parts: Sequence[slice], count: int) -> Array:
 def _covariance(rows: Array, noise: Array) -> Array:
     """Return the covariance (P, P) of scaled parameters from their Jacobian's rows (n, P)."""
     eye = np.eye(rows.shape[1])
-    left, sizes, right = np.linalg.svd(rows, full_matrices=False)
-    known = sizes > _RANK * sizes.max(initial=np.finfo(float).tiny)
-    if not known.any():
+    basis, sizes, right = np.linalg.svd(rows, full_matrices=False)
+    determined = sizes > _RANK * sizes.max(initial=np.finfo(float).tiny)
+    if not determined.any():
         return eye
-    spread = (left[:, known] / sizes[known]).T * noise
-    information = np.linalg.inv(spread @ spread.T + np.finfo(float).tiny * np.eye(known.sum()))
-    return np.linalg.inv(right[known].T @ information @ right[known] + eye)
+    spread = (basis[:, determined] / sizes[determined]).T * noise
+    covariance = spread @ spread.T + np.finfo(float).tiny * np.eye(len(spread))
+    information = np.linalg.inv(covariance)
+    return np.linalg.inv(right[determined].T @ information @ right[determined] + eye)
 
 
 def _project(plant: Plant, jacobian: Jacobian, solution: Iterate) -> tuple[Array, Array]:

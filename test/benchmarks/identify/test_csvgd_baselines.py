@@ -15,7 +15,7 @@ def test_adam_finds_the_top_of_a_hill() -> None:
 
 def test_adam_counts_its_simulations() -> None:
     problem, truth = csvgd_systems.pendulum()
-    theta, steps = csvgd_baselines.adam(problem, 2, 3, 'product')
+    theta, steps = csvgd_baselines.adam(problem, 2, 3)
     assert theta.shape == (1, len(truth))
     assert np.all(theta >= problem.limits[0]) and np.all(theta <= problem.limits[1])
     # a gradient at each iteration and one for the choice, by forward differences

@@ -15,13 +15,11 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import sysid
 from emppi_ros.identify.common import checkpoint
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.csvgd import csvgd, window_search
-from emppi_ros.identify.csvgd import recordings as csvgd_recordings
-from emppi_ros.identify.csvgd import report as csvgd_report
+from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.method import STIFFNESS
-from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
-from emppi_ros.identify.csvgd.recordings import WindowConfig
+from emppi_ros.identify.multiple_shooting import particle_summary, training_data, window_search
+from emppi_ros.identify.multiple_shooting.training_data import WindowConfig
 from emppi_ros.recordings.recordings import read_recording
 from emppi_ros.tasks.task import load_task
 
@@ -119,8 +117,8 @@ def test_residuals_above_the_noise_are_reported_with_advice(here, capsys, monkey
         whole = examine(*given)
         return whole._replace(theta=whole.theta[:1], stranded=23)
 
-    examine = csvgd_report.select_converged
-    monkeypatch.setattr(csvgd_report, 'select_converged', lost)
+    examine = particle_summary.select_converged
+    monkeypatch.setattr(particle_summary, 'select_converged', lost)
     assert identify(here) == 2
     told = capsys.readouterr().err.splitlines()[-1]
     assert 'only 1 of 24 particles' in told and told.endswith('best: give more iterations')
@@ -220,7 +218,7 @@ def test_wrong_input_is_named(name, here, capsys):
 def learned_in(here, window):
     plant = Plant.from_file(here / 'pendulum.yaml')
     recording = read_recording([here / 'run.csv'])
-    return plant, csvgd_recordings.prepare(
+    return plant, training_data.prepare(
         plant, [recording], WindowConfig(window), {'position/pivot': NOISE}
     )
 
@@ -236,7 +234,7 @@ def test_sysid_is_single_shooting_least_squares_for_any_windows(here):
         states = csvgd_systems.rollout(
             plant.model, problem.parameters, theta, start, problem.controls
         )
-        return (states[0, :, 0] - problem.references[0, :, 0]) / NOISE
+        return (states[0, :, 0] - problem.references[:, 0]) / NOISE
 
     begin = np.concatenate([plant.initial, problem.start[0]])
     theirs = least_squares(residuals, begin, x_scale=[1.0, 0.1, 0.1, 0.1], xtol=1e-12)
@@ -254,7 +252,7 @@ def test_forecasts_that_begin_anew_use_commands_and_samples_of_their_time(here):
     plant, learned = learned_in(here, 0.5)
     theta = np.tile([TRUTH[unknown.name] for unknown in plant.unknowns], (30, 1))
     errors = np.array([[NOISE, np.nan]])
-    (found,) = forecast_pieces(plant, learned, theta, errors, seed=0, threads=1)
+    (found,) = particle_summary.forecast_pieces(plant, learned, theta, errors, seed=0, threads=1)
     assert found.measured.shape == (50, 1)  # the half second that fits into the held-out part
     away = np.median(found.forecast, axis=0) - found.measured
     # with commands one step late or early it would be ten times as much
@@ -266,7 +264,7 @@ def test_sysid_leaves_windows_independent_if_the_model_does_not_explain_longer_o
     problem, count = learned.problem, learned.windows
     order = np.arange(len(problem.controls)).reshape(count, -1)[[0, 2, 1, 3]].ravel()
     mixed = replace(
-        problem, controls=problem.controls[order], references=problem.references[:, order]
+        problem, controls=problem.controls[order], references=problem.references[order]
     )
     found = window_search.estimate(
         replace(learned, problem=mixed), plant.initial, lambda *_: None, 1
@@ -383,30 +381,29 @@ def two(here):
     swing(here, 'second.csv', -0.5)
     plant = Plant.from_file(here / 'pendulum.yaml')
     recordings = [read_recording([here / name]) for name in ('run.csv', 'second.csv')]
-    learned = csvgd_recordings.prepare(plant, recordings, WindowConfig(0.5), {})
-    settings = CsvgdConfig(12, 30, learned.windows, 'product', stiffness=STIFFNESS)
+    learned = training_data.prepare(plant, recordings, WindowConfig(0.5), {})
+    settings = CsvgdConfig(12, 30, learned.windows, stiffness=STIFFNESS)
     return plant, learned, csvgd.infer(learned.problem, settings, 1)
 
 
 @pytest.mark.slow
 def test_a_particle_of_one_system_explains_all_of_its_recordings(two):
     _, learned, posterior = two
-    before = csvgd_report.select_converged(learned, posterior, 1)
+    before = particle_summary.select_converged(learned, posterior.z, 1)
     z = posterior.z.copy()
     z[:4, -2 * learned.windows // 2 :] += 0.5  # start states of the second recording
-    lost = posterior._replace(z=z)
-    found = csvgd_report.select_converged(learned, lost, 1)
+    found = particle_summary.select_converged(learned, z, 1)
     assert found.stranded >= 4 and len(found.theta) <= len(before.theta)
 
 
 def test_a_joint_that_hardly_moves_may_deviate_by_its_noise(two):
     plant, learned, posterior = two
-    found = csvgd_report.select_converged(learned, posterior, 1)
+    found = particle_summary.select_converged(learned, posterior.z, 1)
     still = replace(learned.problem, references=1e-3 * learned.problem.references)
-    csvgd_report.check(plant, replace(learned, problem=still), found)
+    particle_summary.check(plant, replace(learned, problem=still), found)
     with pytest.raises(IdentificationError, match='no particle comes closer than'):
         far = found._replace(residual_rms=2.0 * found.residual_rms)
-        csvgd_report.check(plant, replace(learned, problem=still), far)
+        particle_summary.check(plant, replace(learned, problem=still), far)
 
 
 @pytest.mark.parametrize(
@@ -445,4 +442,4 @@ def test_rounding_costs_no_window(here):
     swing(here, 'long.csv', 1.0, steps=1001)
     recordings = [read_recording([here / 'long.csv'])]
     # (1 - 0.8) of 1000 steps are 199.99999999999997
-    assert csvgd_recordings.prepare(plant, recordings, WindowConfig(2.0, 0.8), {}).windows == 1
+    assert training_data.prepare(plant, recordings, WindowConfig(2.0, 0.8), {}).windows == 1

@@ -11,7 +11,7 @@ from emppi_ros.cli import main
 from emppi_ros.identify.common import checkpoint
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.csvgd import csvgd
-from emppi_ros.identify.csvgd import report as csvgd_report
+from emppi_ros.identify.multiple_shooting import particle_summary
 from emppi_ros.tasks.task import load_task
 
 MASSES = 0.31, 0.25
@@ -123,7 +123,7 @@ def test_options_that_do_not_fit_several_systems_are_named(words, error, here, c
 @pytest.mark.slow
 def test_a_failed_run_leaves_no_checkpoint(here, capsys, monkeypatch):
     monkeypatch.setattr(
-        csvgd_report, '_MIN_CONVERGED_SHARE', 1.1
+        particle_summary, '_MIN_CONVERGED_SHARE', 1.1
     )  # no number of particles suffices
     out = ['--out', str(here / 'prior.yaml')]
     assert identify(here, *out) == 2

@@ -1,4 +1,4 @@
-"""Recordings as tables and as bags, and a pendulum to identify."""
+"""Mechanisms to identify, and what is measured of them."""
 
 import dataclasses
 from pathlib import Path
@@ -6,6 +6,11 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+
+from benchmarks.identify import csvgd_systems
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.multiple_shooting.problem import ShootingProblem
+from emppi_ros.model.parameters import Parameter
 
 SWINGING = """
 <mujoco><option timestep="{step_s}" integrator="implicitfast"/>
@@ -62,3 +67,64 @@ def record_swing(tmp_path):
         return Swing(tmp_path, truth)
 
     return record
+
+
+CART = """
+<mujoco><option timestep="0.005" integrator="implicitfast" gravity="0 0 0"/>
+  <worldbody><body name="cart"><joint name="slider" type="slide" axis="1 0 0"/>
+    <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body></worldbody>
+  <actuator><motor name="slider" joint="slider"/></actuator></mujoco>"""
+PENDULUM = """
+<mujoco><option timestep="0.005" integrator="implicitfast"/>
+  <worldbody>
+    <body name="upper"><joint name="shoulder" type="hinge" axis="0 1 0" damping="0.01"/>
+      <inertial pos="0 0 -0.2" mass="0.5" diaginertia="0.01 0.01 0.01"/>
+      <body name="lower" pos="0 0 -0.3"><joint name="elbow" type="hinge" axis="0 1 0" damping="0.005"/>
+        <inertial pos="0 0 -0.15" mass="0.3" diaginertia="0.004 0.004 0.004"/></body></body>
+  </worldbody></mujoco>"""  # noqa: E501
+CART_YAML = """
+scene: cart.xml
+parameters:
+  mass: {field: body_mass, of: cart, unit: kg, initial: 2.0, lower: 0.1, upper: 20.0}
+"""
+PENDULUM_YAML = """
+scene: pendulum.xml
+parameters:
+  length: {field: body_pos, of: lower, element: 2, unit: m, initial: -0.25, lower: -1.0, upper: -0.05}
+  lower_mass: {field: body_mass, of: lower, unit: kg, initial: 0.4, lower: 0.01, upper: 3.0}
+  damping: {field: dof_damping, of: elbow, unit: N m s/rad, initial: 0.01, lower: 0.0}
+"""  # noqa: E501
+LINK = """
+<mujoco><option timestep="0.01"><flag autoreset="disable"/></option>
+  <worldbody><body name="link" pos="0 0 1">
+    <joint name="pivot" type="hinge" axis="0 1 0"/>
+    <inertial pos="0 0 -0.5" mass="1" diaginertia="0.1 0.1 0.1"/>
+  </body></worldbody>
+  <actuator><motor joint="pivot"/></actuator>
+</mujoco>
+"""
+TRUTH = np.array([1.3, 0.2])
+
+
+@pytest.fixture
+def swing():
+    """Return a problem of 24 steps, with a truth of TRUTH and noise that is left out."""
+    model = mujoco.MjModel.from_xml_string(LINK)
+    parameters = (
+        Parameter('mass', 'body_mass', 'link', 0, 0.5, 2.0, 'kg'),
+        Parameter('friction', 'dof_damping', 'pivot', 0, 0.0, 1.0, 'N m s/rad'),
+    )
+    start, controls = np.array([1.0, -0.5]), np.sin(np.arange(24) / 3.0)[:, None]
+    seen = csvgd_systems.rollout(model, parameters, TRUTH[None], start, controls)
+    return ShootingProblem(model, parameters, start, controls, seen[0], np.array([0.01, 0.05]))
+
+
+@pytest.fixture
+def plants(tmp_path: Path) -> dict[str, Plant]:
+    """Return the plants of a cart and of a double pendulum."""
+    for name, text in {
+        'cart.xml': CART, 'pendulum.xml': PENDULUM,
+        'cart.yaml': CART_YAML, 'pendulum.yaml': PENDULUM_YAML,
+    }.items():  # fmt: skip
+        (tmp_path / name).write_text(text)
+    return {name: Plant.from_file(tmp_path / f'{name}.yaml') for name in ('cart', 'pendulum')}

@@ -9,7 +9,7 @@ import pytest
 from emppi_ros.identify.bayessim import posterior
 from emppi_ros.identify.bayessim.mixture_density_network import TrainingConfig
 from emppi_ros.identify.bayessim.posterior import DensityConfig
-from emppi_ros.identify.csvgd.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
 
 CELLS = 80  # of a grid, in each direction
 CASES = 100  # observations on which posteriors are compared

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,9 +10,9 @@ import pytest
 from benchmarks.identify import csvgd_systems
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.bayessim import simulations, summaries
-from emppi_ros.identify.bayessim.simulations import PairRecipe, Pairs
+from emppi_ros.identify.bayessim.simulations import Pairs, PairSimulation
 from emppi_ros.identify.bayessim.starts import find_starts
-from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
+from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
 
 
 @pytest.fixture(scope='module')
@@ -20,25 +21,22 @@ def problem() -> ShootingProblem:
 
 
 def test_pairs_are_the_same_in_any_partition(problem: ShootingProblem) -> None:
-    recipe = PairRecipe(problem, find_starts(problem), 'difference', 3)
-    whole = recipe.make(6, 1).simulate(np.arange(6))
+    recipe = partial(PairSimulation, problem, find_starts(problem), 'difference', 3)
+    whole = recipe(6, 1).simulate(np.arange(6))
     for part in (slice(0, 2), slice(2, 6)):
         numbers = np.arange(6)[part]
-        alone = recipe.make(len(numbers), 1).simulate(numbers)
+        alone = recipe(len(numbers), 1).simulate(numbers)
         assert np.array_equal(whole.coordinates[part], alone.coordinates)
         assert np.array_equal(whole.summaries[part], alone.summaries)
-    other = (
-        PairRecipe(problem, find_starts(problem), 'difference', 4)
-        .make(6, 1)
-        .simulate(np.arange(6))
-    )
+    other = PairSimulation(problem, find_starts(problem), 'difference', 4, 6, 1)
+    other = other.simulate(np.arange(6))
     assert not np.any(whole.coordinates == other.coordinates)
 
 
 def test_a_summary_is_that_of_a_simulation_with_its_parameters(problem: ShootingProblem) -> None:
     quiet = dataclasses.replace(problem, noise=np.full_like(problem.noise, 1e-12))
-    pairs = (
-        PairRecipe(quiet, find_starts(quiet), 'downsampled', 0).make(3, 1).simulate(np.arange(3))
+    pairs = partial(PairSimulation, quiet, find_starts(quiet), 'downsampled', 0)(3, 1).simulate(
+        np.arange(3)
     )
     assert np.max(np.abs(pairs.coordinates)) < LIMIT
     for z, summary in zip(pairs.coordinates, pairs.summaries, strict=True):
@@ -54,8 +52,10 @@ def test_the_observed_summary_is_that_of_what_was_measured(problem: ShootingProb
     noise = problem.noise.copy()
     noise[2:] = np.inf  # no velocities
     positions = dataclasses.replace(problem, noise=noise)
-    found = PairRecipe(positions, find_starts(positions), 'downsampled', 0).make(1, 1).observed()
-    seen = problem.references[:, :, :2] / problem.scale[:2]
+    found = partial(PairSimulation, positions, find_starts(positions), 'downsampled', 0)(
+        1, 1
+    ).observed()
+    seen = problem.references[None, :, :2] / problem.scale[:2]
     assert np.array_equal(found, summaries.downsampled(seen)[0])
 
 
@@ -77,7 +77,7 @@ def test_starts_without_velocities_are_as_uncertain_as_they_say(problem) -> None
         seen = clean + sd * rng.standard_normal(clean.shape)
         states = np.concatenate([seen, np.zeros_like(seen)], axis=1)
         one = dataclasses.replace(
-            problem, start=states[:1], references=states[None, 1:], first_steps=(0,),
+            problem, start=states[:1], references=states[1:], first_steps=(0,),
             noise=np.array([sd, sd, np.inf, np.inf]),
         )  # fmt: skip
         (start,) = find_starts(one)
@@ -90,7 +90,10 @@ def test_starts_without_velocities_are_as_uncertain_as_they_say(problem) -> None
 
 def test_simulating_goes_on_where_it_stopped(problem: ShootingProblem, monkeypatch) -> None:
     monkeypatch.setattr(simulations, 'BLOCK', 4)
-    recipe, seen = PairRecipe(problem, find_starts(problem), 'statistics', 0), list[Pairs]()
+    recipe, seen = (
+        partial(PairSimulation, problem, find_starts(problem), 'statistics', 0),
+        list[Pairs](),
+    )
     whole = simulations.simulate_all(recipe, 10, None, seen.append, threads=1)
     assert [len(one.coordinates) for one in seen] == [4, 8, 12]
     again = simulations.simulate_all(recipe, 10, seen[0], lambda _: None, threads=1)
@@ -100,6 +103,6 @@ def test_simulating_goes_on_where_it_stopped(problem: ShootingProblem, monkeypat
 def test_simulations_that_mostly_diverge_are_an_error(problem: ShootingProblem) -> None:
     wild = dataclasses.replace(problem, model=copy.copy(problem.model))
     wild.model.opt.timestep, wild.model.opt.gravity[:] = 10.0, (1e15, 0.0, 0.0)
-    recipe = PairRecipe(wild, find_starts(wild), 'statistics', 0)
+    recipe = partial(PairSimulation, wild, find_starts(wild), 'statistics', 0)
     with pytest.raises(IdentificationError, match=r'200 of 200 simulations diverge: .*time step'):
         simulations.simulate_all(recipe, 20, None, lambda _: None, threads=1)

@@ -11,10 +11,10 @@ import yaml
 
 from benchmarks.identify import pendulums
 from emppi_ros.cli import main
-from emppi_ros.identify.common.motion import delay_rows
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.filter import recordings
 from emppi_ros.identify.filter.likelihood import RecordingLikelihood
+from emppi_ros.recordings.motion import delay_rows
 from emppi_ros.recordings.recordings import delay_inputs, read_recording
 from emppi_ros.tasks.task import load_task
 

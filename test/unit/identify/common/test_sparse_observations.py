@@ -8,7 +8,7 @@ import yaml
 
 from emppi_ros.cli import main
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.csvgd import recordings
+from emppi_ros.identify.multiple_shooting import training_data
 from emppi_ros.recordings.recordings import read_recording
 
 NOISE = 2e-3  # of `record_swing`
@@ -52,9 +52,11 @@ def test_all_methods_take_positions_of_a_camera(swing, tmp_path: Path, method: s
 def test_steps_without_a_sample_do_not_count(swing, tmp_path: Path) -> None:
     plant = Plant.from_file(tmp_path / 'plant.yaml')
     recording = read_recording([tmp_path / 'swing.csv'])
-    problem = recordings.prepare(plant, [recording], recordings.WindowConfig(0.5, 0.0), {}).problem
-    assert problem.seen is not None
+    problem = training_data.prepare(
+        plant, [recording], training_data.WindowConfig(0.5, 0.0), {}
+    ).problem
+    assert problem.observed is not None
     # a sample every 33 ms, a step every 5 ms
-    assert np.mean(problem.seen[:, 0]) == pytest.approx(0.15, abs=0.01)
+    assert np.mean(problem.observed[:, 0]) == pytest.approx(0.15, abs=0.01)
     # 130 samples: a relative standard error of 6 % of white noise, and what motion adds
     assert 0.8 * NOISE < problem.noise[0] < 1.5 * NOISE

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks.identify import csvgd_systems
-from emppi_ros.identify.csvgd import csvgd, model_errors, window_search
+from emppi_ros.identify.csvgd import csvgd, model_errors
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
-from emppi_ros.identify.csvgd.particle_start import ParticleStart
-from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.recordings import TrainingData
+from emppi_ros.identify.multiple_shooting import window_search
+from emppi_ros.identify.multiple_shooting.initial_particles import ParticleStart
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.training_data import TrainingData
 
 TRUTH = np.array([1.3, 0.2])  # as in conftest
 WINDOWS = 6
@@ -27,9 +28,7 @@ def kicked(swing):
     ]
     exact = np.concatenate(pieces)
     seen = exact + swing.noise * rng.standard_normal(exact.shape)
-    problem = replace(
-        swing, controls=controls, references=seen[None], start=seen[:1], first_steps=(0,)
-    )
+    problem = replace(swing, controls=controls, references=seen, start=seen[:1], first_steps=(0,))
     return TrainingData(problem, WINDOWS, (), ('run',), ())
 
 
@@ -40,7 +39,7 @@ def test_a_motion_with_kicks_is_identified_from_independent_windows(kicked):
     assert 'independent windows of 0.24 s' in data.notes[0]
     # 144 samples tell a standard deviation to 6 %; and the factor is at least 1
     assert np.all(data.problem.noise > 0.75 * kicked.problem.noise)
-    settings = CsvgdConfig(10, 16, WINDOWS, 'product')
+    settings = CsvgdConfig(10, 16, WINDOWS)
     states = []
 
     def infer(state=None):

@@ -5,6 +5,7 @@ import pytest
 
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.rigid_body import arm, physical_consistency
+from emppi_ros.identify.rigid_body.motion_samples import MotionNoise, MotionSamples
 
 
 @pytest.fixture(scope='session')
@@ -25,3 +26,17 @@ def are_consistent():
         return (np.array(least) > -1e-9 * size) & positive
 
     return judge
+
+
+@pytest.fixture
+def add_noise():
+    """Return a function that adds noise to samples, as shares of the spread of each signal."""
+
+    def add(clean, states, torque, rng):
+        share = states * np.array([0.1, 1.0, 1.0])[:, None]  # positions are measured better
+        noise = MotionNoise(share * clean.states.std(axis=1), torque * clean.torque.std(axis=0))
+        drawn = [rng.standard_normal(part.shape) for part in clean]
+        shifted = noise.states[:, None] * drawn[0], noise.torque * drawn[1]
+        return MotionSamples(clean.states + shifted[0], clean.torque + shifted[1]), noise
+
+    return add

@@ -63,7 +63,7 @@ def test_torque_jacobians_match_finite_differences(panda, rng):
     np.testing.assert_allclose(change[:, :, 0] / h, expected / h, atol=1e-3)
 
 
-def test_noise_is_estimated_from_a_moving_arm(panda, rng):
+def test_noise_is_estimated_from_a_moving_arm(panda, rng, add_noise):
     motion = excitation_trajectory.random_motion(
         excitation_trajectory.MotionLimits(*_limits(panda)), 10.0, rng
     )
@@ -71,7 +71,7 @@ def test_noise_is_estimated_from_a_moving_arm(panda, rng):
         motion, np.linspace(0.0, 20.0, 2000, endpoint=False)
     )
     clean = motion_samples.MotionSamples(states, arm.motion_torques(panda, states))
-    noisy, noise = motion_samples.add_noise(clean, 0.1, 0.05, rng)
+    noisy, noise = add_noise(clean, 0.1, 0.05, rng)
     estimate = motion_samples.estimate_noise(noisy)
     # fifth differences of 2000 samples are correlated: standard errors of about 3 %, times four
     np.testing.assert_allclose(estimate.states, noise.states, rtol=0.12)

@@ -6,7 +6,8 @@ import pytest
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.rigid_body import physical_consistency, regressor
+from emppi_ros.identify.rigid_body import body_posterior, physical_consistency, regressor
+from emppi_ros.identify.rigid_body.body_posterior import InertialPrior
 from emppi_ros.model import scene
 
 
@@ -79,8 +80,9 @@ def _recording(model, rng, count):
     return states
 
 
-def test_projection_to_consistent_bodies_improves_torque_predictions(panda):
+def test_consistency_of_bodies_improves_torque_predictions(panda):
     noise = 0.3  # large enough to matter
+    weak = InertialPrior(weight=1e-6)
     true, errors = regressor.model_parameters(panda), []
     for seed in range(2):
         rng = np.random.default_rng([4, seed])
@@ -90,7 +92,7 @@ def test_projection_to_consistent_bodies_improves_torque_predictions(panda):
         torque += 0.05 * torque.std() * rng.standard_normal(len(torque))
         rows = regressor.regressor(panda, *(states + sd * rng.standard_normal(states.shape)))
         least = np.linalg.lstsq(rows, torque, rcond=1e-8)[0]
-        possible = physical_consistency.project(least, rows.T @ rows)
+        possible = body_posterior.fit_bodies(rows.T @ rows, rows.T @ torque, weak)
         clean = regressor.regressor(panda, *others)
         errors.append([np.mean((clean @ (b - true)) ** 2) for b in (least, possible)])
         for body in possible.reshape(-1, 12):

@@ -5,11 +5,16 @@ import dataclasses
 import numpy as np
 import pytest
 
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.shooting import estimation, uncertainty, windows
-from emppi_ros.identify.shooting.estimation import ShootingConfig, ShootingEstimate, estimate
-from emppi_ros.identify.shooting.simulation import WindowSimulation
+from emppi_ros.identify.multiple_shooting import windows
+from emppi_ros.identify.shooting import estimation, uncertainty
+from emppi_ros.identify.shooting.estimation import (
+    ShootingConfig,
+    ShootingEstimate,
+    WindowSimulation,
+    estimate,
+)
+from emppi_ros.recordings.motion import Motion
 
 from .conftest import PENDULUM_TRUTH, STEP_S
 

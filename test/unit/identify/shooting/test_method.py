@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from emppi_ros.cli import main
-from emppi_ros.identify.common.motion import Motion
-from emppi_ros.identify.shooting import forecast, windows
+from emppi_ros.identify.multiple_shooting import forecast, windows
 from emppi_ros.identify.shooting.estimation import ShootingConfig
 from emppi_ros.identify.shooting.method import fit_growing
+from emppi_ros.recordings.motion import Motion
 
 from .conftest import PENDULUM_TRUTH, STEP_S
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from emppi_ros.identify.multiple_shooting import windows
+from emppi_ros.identify.multiple_shooting.start_fits import FREEDOM, student_weights
 from emppi_ros.identify.shooting import uncertainty
-from emppi_ros.identify.shooting.estimation import FREEDOM, student_weights
 
 from .conftest import PENDULUM_TRUTH
 from .test_estimation import fit
@@ -64,7 +65,7 @@ def test_scores_of_successive_windows_count_with_bartlett_weights() -> None:
         for i in range(300)
         for j in range(max(0, i - lags), min(300, i + lags + 1))
     )
-    np.testing.assert_allclose(uncertainty.score_covariance(scores, owner), expected, rtol=1e-9)
+    np.testing.assert_allclose(windows.score_covariance(scores, owner), expected, rtol=1e-9)
     # windows of different recordings do not follow one another
-    apart = uncertainty.score_covariance(scores, np.arange(300))
+    apart = windows.score_covariance(scores, np.arange(300))
     np.testing.assert_allclose(apart, scores.T @ scores, rtol=1e-12)

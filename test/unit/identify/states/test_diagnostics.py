@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from benchmarks.identify import pendulums
-from emppi_ros.identify.common.motion import Motion, join
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states import diagnostics
 from emppi_ros.identify.states.estimation import estimate
 from emppi_ros.identify.states.solver import SolverConfig
+from emppi_ros.recordings.motion import Motion, join
 from emppi_ros.recordings.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
 from emppi_ros.recordings.recordings import Recording
 from emppi_ros.recordings.signals import Signal

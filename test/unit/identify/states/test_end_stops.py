@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from benchmarks.identify import pendulums
-from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.estimation import estimate
 from emppi_ros.identify.states.residuals import forces_known
 from emppi_ros.identify.states.solver import SolverConfig
+from emppi_ros.recordings.motion import Motion
 from emppi_ros.tasks.task import load_task
 
 TRUE = np.array([0.31, 0.022])

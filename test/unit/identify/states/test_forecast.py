@@ -7,11 +7,11 @@ import pytest
 
 from benchmarks.identify import pendulums
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion, split
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states import forecast, method
 from emppi_ros.identify.states.estimation import estimate
 from emppi_ros.identify.states.solver import SolverConfig
+from emppi_ros.recordings.motion import Motion, split
 from emppi_ros.tasks.task import load_task
 
 

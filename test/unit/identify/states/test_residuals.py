@@ -6,9 +6,9 @@ import pytest
 
 from benchmarks.identify import pendulums
 from emppi_ros.core.errors import ConfigError, IdentificationError
-from emppi_ros.identify.common.motion import Motion, difference, displace
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
 from emppi_ros.identify.states import residuals
+from emppi_ros.recordings.motion import Motion, difference, displace
 
 BALL = """<mujoco><option timestep="0.01" integrator="{integrator}"/><worldbody>
   <body name="free"><freejoint/>
@@ -54,13 +54,7 @@ CASES = {
         [3.0],
         None,
     ),
-    'dry': lambda: (pendulums.pendulum_plant('dry'), pendulums.PENDULUM_TRUTH[:3], [3.0], None),
-    'stribeck': lambda: (
-        pendulums.pendulum_plant('stribeck'),
-        pendulums.PENDULUM_TRUTH,
-        [3.0],
-        None,
-    ),
+    'dry': lambda: (pendulums.pendulum_plant('dry'), pendulums.PENDULUM_TRUTH, [3.0], None),
     'furuta': lambda: (
         pendulums.furuta_plant(),
         pendulums.FURUTA_TRUTH,

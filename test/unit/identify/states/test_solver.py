@@ -11,11 +11,11 @@ import scipy.optimize
 
 from benchmarks.identify import pendulums
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion, displace, join
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
 from emppi_ros.identify.states import forecast, normal_equations, residuals, solver, uncertainty
 from emppi_ros.identify.states.estimation import estimate
 from emppi_ros.identify.states.solver import SolverConfig
+from emppi_ros.recordings.motion import Motion, displace, join
 
 CART = """<mujoco><option timestep="0.02" integrator="Euler" gravity="0 0 0"/><worldbody>
   <body><joint name="slide" type="slide" axis="1 0 0"/><geom size="0.1" mass="2"/></body>

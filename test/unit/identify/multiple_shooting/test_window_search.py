@@ -5,16 +5,16 @@ import pytest
 
 from benchmarks.identify import csvgd_systems
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.csvgd import csvgd, window_search
-from emppi_ros.identify.csvgd.problem import ShootingProblem
-from emppi_ros.identify.csvgd.recordings import TrainingData
-from emppi_ros.identify.csvgd.shooting import MultipleShooting
+from emppi_ros.identify.multiple_shooting import initial_particles, window_search
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identify.multiple_shooting.problem import ShootingProblem
+from emppi_ros.identify.multiple_shooting.training_data import TrainingData
 from emppi_ros.model.parameters import Parameter
 
 
 def test_a_step_that_diverges_is_not_taken_and_a_start_that_does_is_an_error(swing, monkeypatch):
     found = window_search.ResidualFunction(MultipleShooting(swing, 1, 3, threads=1), 1e4)
-    z = csvgd.initial_particles(found.shooter)[0]
+    z = initial_particles.initial_particles(found.shooter)[0]
     before, simulate = found.value(z), found.shooter.simulate
 
     def diverging(point):
@@ -40,7 +40,7 @@ def test_a_search_that_ends_in_a_local_minimum_begins_again_elsewhere(swing, mon
         (lever,),
         swing.start[None],
         swing.controls,
-        seen,
+        seen[0],
         np.array([noise, np.inf]),
         (0,),
     )

@@ -14,16 +14,20 @@ the next window. This is exact where the inertia is constant.
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
-from emppi_ros.identify.common.motion import Motion
+from emppi_ros.core.arrays import Array
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.shooting import start_fits
-from emppi_ros.identify.shooting import windows as cuts
-from emppi_ros.identify.shooting.simulation import end_states, make_ensemble
+from emppi_ros.identify.multiple_shooting import start_fits
+from emppi_ros.identify.multiple_shooting import windows as cuts
+from emppi_ros.identify.multiple_shooting.simulation import (
+    STEP,
+    Inputs,
+    make_ensemble,
+    perturb_starts,
+    roll_out,
+)
+from emppi_ros.recordings.motion import Motion
 
-Array = npt.NDArray[np.float64]
-_STEP = 1e-6
 SHARE_AT_END = 13.0 / 35.0
 _SHARE_OF_GAP = 2.0 * SHARE_AT_END
 
@@ -32,28 +36,11 @@ def impulse_covariance(
     plant: Plant, theta: Array, scale: Array, motion: Motion, length: int, threads: int = 0
 ) -> Array | None:
     """
-    Return the covariance (nv, nv) of the impulses in one time step.
+    Return the covariance (nv, nv) of the impulses in one time step, N s or N m s.
 
-    Parameters
-    ----------
-    plant : Plant
-        The model.
-    theta : (P,) array
-        Its parameters.
-    scale : (nv,) array
-        Scale of the errors of measurements.
-    motion : Motion
-        What the parameters were learned from.
-    length : int
-        Steps of a window.
-    threads : int
-        Threads of the simulation; 0: all cores.
-
-    Returns
-    -------
-    array or None
-        None if there are no two consecutive windows, or a simulation diverges.
-
+    The parameters theta (P,) were learned from `motion`, the `scale` (nv,) is that of the errors
+    of measurements. None if there are no two consecutive windows of `length` steps, or a
+    simulation diverges.
     """
     cut = cuts.cut(motion, length)
     next_to = np.flatnonzero(np.diff(cut.recordings) == 0)
@@ -66,20 +53,19 @@ def impulse_covariance(
     starts, covariance = fit[0][0], np.linalg.inv(fit[1][0])
     ensemble = make_ensemble(plant, 1 + 2 * nv, cut.count, threads)
     ensemble.write(np.tile(theta, (1 + 2 * nv, 1)))
-    begins = np.tile(starts, (1 + 2 * nv, 1, 1))
-    component = np.arange(2 * nv)
-    begins[1 + component, :, component] += _STEP
-    ends = end_states(ensemble, motion, cut, begins)
-    if ends is None:
+    begins = perturb_starts(starts[None], 0)[0]
+    states, diverged = roll_out(ensemble, Inputs.of_motion(motion), cut.steps, begins)
+    if diverged.any():
         return None
-    slopes = np.moveaxis(ends[1:] - ends[0], 0, -1) / _STEP  # (W, 2 nv, 2 nv)
+    ends = states[:, :, -1]
+    slopes = np.moveaxis(ends[1:] - ends[0], 0, -1) / STEP  # (W, 2 nv, 2 nv)
     gaps = (starts[next_to + 1] - ends[0][next_to])[:, nv:]
     forward = slopes[next_to] @ covariance[next_to] @ slopes[next_to].swapaxes(1, 2)
     expected = (covariance[next_to + 1] + forward)[:, nv:, nv:]
     inertia = _inertia(plant.at(theta), starts[next_to + 1, :nv])
     impulses = (inertia @ gaps[..., None])[..., 0]
-    known = inertia @ expected @ inertia.swapaxes(1, 2)
-    excess = impulses.T @ impulses - known.sum(axis=0)
+    explained = inertia @ expected @ inertia.swapaxes(1, 2)
+    excess = impulses.T @ impulses - explained.sum(axis=0)
     excess /= _SHARE_OF_GAP * length * len(next_to)
     sizes, vectors = np.linalg.eigh(0.5 * (excess + excess.T))
     return np.asarray((vectors * np.maximum(sizes, 0.0)) @ vectors.T)
@@ -97,10 +83,10 @@ def draw_torques(
 def _inertia(model: mujoco.MjModel, qpos: Array) -> Array:
     """Return the inertia matrices (n, nv, nv) at configurations (n, nq)."""
     data = mujoco.MjData(model)
-    found = np.empty((len(qpos), model.nv, model.nv))
-    for row, q in zip(found, qpos, strict=True):
+    inertias = np.empty((len(qpos), model.nv, model.nv))
+    for row, q in zip(inertias, qpos, strict=True):
         data.qpos[:] = q
         mujoco.mj_forward(model, data)
         for column, unit in zip(row, np.eye(model.nv), strict=True):  # symmetric
             mujoco.mj_mulM(model, data, column, unit)
-    return found
+    return inertias

@@ -1,24 +1,18 @@
 """Target density of the particles and their constraints (Heiden et al. 2022, Sec. IV)."""
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import logsumexp, softmax
 
+from emppi_ros.core.arrays import Array, Bools, Ints
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
-from emppi_ros.identify.csvgd.shooting import (
+from emppi_ros.identify.multiple_shooting.particles import (
     MultipleShooting,
     WindowJoiner,
     WindowTrajectories,
-    start_slice,
 )
+from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
 from emppi_ros.parallel.workers import Share
-
-Array = npt.NDArray[np.float64]
-Likelihood = Literal['sum', 'product']
 
 
 class Evaluation(NamedTuple):
@@ -34,7 +28,7 @@ class Evaluation(NamedTuple):
 class StartDeviations(NamedTuple):
     """Deviation of the estimated initial states of G recordings from the measured ones."""
 
-    indices: npt.NDArray[np.int_]  # (G, S)
+    indices: Ints  # (G, S)
     deviation: Array  # (N, G, S)
     precision: Array  # (S,)
 
@@ -44,32 +38,23 @@ class StartDeviations(NamedTuple):
         return -0.5 * np.sum(self.precision * self.deviation**2, axis=2).T
 
 
-def evaluate(shooter: MultipleShooting, z: Array, likelihood: Likelihood = 'sum') -> Evaluation:
+def evaluate(shooter: MultipleShooting, z: Array) -> Evaluation:
     """
     Return the log density log p_ms(D | z), limits and defects of particles z (N, D).
 
-    Several trajectories are the modes of a mixture ('sum', supplement eq. 1) or samples of one
-    system ('product', supplement eq. 2). Initial states of recordings are estimated, so their
-    measurements enter the density: in a mixture nothing else constrains the starts of recordings
-    that a particle does not explain. Diverged particles have log density -inf and zero
-    derivatives.
+    Initial states of recordings are estimated, so their measurements enter the density. Diverged
+    particles have log density -inf and zero derivatives.
     """
     windows = shooter.simulate(z)
     slopes = windows.slopes / shooter.noise
     flat = np.ascontiguousarray(slopes.swapaxes(1, 2)).reshape(
         len(z), shooter.windows, shooter.variants - 1, -1
     )  # (N, W, V, h S)
-    gram = flat @ flat.swapaxes(-1, -2)
-    left = residuals(shooter, windows)
-    slope = np.stack([(flat @ residual[..., None])[..., 0] for residual in left])
-    total, weights = _combine_likelihoods(recording_log_densities(shooter, left), likelihood)
-    lengths = np.diff(shooter.firsts, append=shooter.windows)
-    # of trajectories, repeated for each of their windows
-    weights = np.repeat(weights, lengths, axis=1)
-    score = _to_particle_gradient(shooter, np.einsum('rwn,rnwv->nwv', weights, slope))
-    curvature = _to_particle_hessian(shooter, weights.sum(axis=0).T[:, :, None, None] * gram)
+    errors = residuals(shooter, windows)
+    score = _to_particle_gradient(shooter, (flat @ errors[..., None])[..., 0])
+    curvature = _to_particle_hessian(shooter, flat @ flat.swapaxes(-1, -2))
     starts = start_deviations(shooter, z)
-    total += starts.log_p.sum(axis=0)
+    total = recording_log_densities(shooter, errors).sum(axis=0) + starts.log_p.sum(axis=0)
     score[:, starts.indices] -= starts.precision * starts.deviation
     curvature[:, starts.indices, starts.indices] += starts.precision
     defects, normals = continuity(shooter, z, windows)
@@ -89,7 +74,7 @@ def evaluate(shooter: MultipleShooting, z: Array, likelihood: Likelihood = 'sum'
 
 
 def select_particles(
-    which: npt.NDArray[np.bool_], new: tuple[Array, Evaluation], old: tuple[Array, Evaluation]
+    which: Bools, new: tuple[Array, Evaluation], old: tuple[Array, Evaluation]
 ) -> tuple[Array, Evaluation]:
     """Return the new values of the selected particles (mask (N,)), the old of the others."""
     parts = (
@@ -99,29 +84,24 @@ def select_particles(
     return np.where(which[:, None], new[0], old[0]), Evaluation(*parts)
 
 
-def log_likelihood(shooter: MultipleShooting, z: Array, likelihood: Likelihood = 'sum') -> Array:
+def log_likelihood(shooter: MultipleShooting, z: Array) -> Array:
     """Return the same log density (N,) without derivatives."""
     windows = shooter.simulate(z)
-    total, _ = _combine_likelihoods(
-        recording_log_densities(shooter, residuals(shooter, windows)), likelihood
-    )
-    total += start_deviations(shooter, z).log_p.sum(axis=0)
+    each = recording_log_densities(shooter, residuals(shooter, windows))
+    total = each.sum(axis=0) + start_deviations(shooter, z).log_p.sum(axis=0)
     return np.where(windows.diverged, -np.inf, total)
 
 
-def residuals(shooter: MultipleShooting, windows: WindowTrajectories) -> list[Array]:
-    """Return the residuals (N, W, h S) of each trajectory, divided by the measurement noise."""
-    shape = (*windows.states.shape[:2], -1)
-    return [
-        ((measured - windows.states) / shooter.noise).reshape(shape)
-        for measured in shooter.measurements()
-    ]
+def residuals(shooter: MultipleShooting, windows: WindowTrajectories) -> Array:
+    """Return the residuals (N, W, h S), divided by the measurement noise."""
+    errors = (shooter.measurements - windows.states) / shooter.noise
+    return errors.reshape(*errors.shape[:2], -1)
 
 
-def recording_log_densities(shooter: MultipleShooting, left: list[Array]) -> Array:
-    """Return log densities (R, G, N) of G recordings with R references each."""
-    squares = np.array([np.sum(residual**2, axis=2).T for residual in left])
-    return -0.5 * np.add.reduceat(squares, shooter.firsts, axis=1)
+def recording_log_densities(shooter: MultipleShooting, errors: Array) -> Array:
+    """Return the log densities (G, N) of G recordings for residuals (N, W, h S)."""
+    squares = np.sum(errors**2, axis=2).T
+    return -0.5 * np.add.reduceat(squares, shooter.firsts, axis=0)
 
 
 def start_deviations(shooter: MultipleShooting, z: Array) -> StartDeviations:
@@ -132,22 +112,14 @@ def start_deviations(shooter: MultipleShooting, z: Array) -> StartDeviations:
     unit.
     """
     problem, windows = shooter.problem, shooter.firsts[shooter.first :]  # none if starts are known
-    indices = [np.arange(shooter.size)[start_slice(shooter, window)] for window in windows]
-    measured = shooter.measured_starts()[0, windows]
-    sd = np.minimum(problem.noise / problem.scale, 1.0)
+    indices = [np.arange(shooter.size)[shooter.start_slice(window)] for window in windows]
+    measured = shooter.measured_starts()[windows]
+    sd = np.minimum(problem.noise / shooter.scale, 1.0)
     return StartDeviations(
         np.array(indices, dtype=int).reshape(-1, shooter.states),
         shooter.starts(z)[:, windows] - measured,
         sd**-2,
     )
-
-
-def _combine_likelihoods(each: Array, likelihood: Likelihood) -> tuple[Array, Array]:
-    """Return the total log density (N,) and the weight of each trajectory (R, G, N)."""
-    if likelihood == 'product':
-        return each.sum(axis=(0, 1)), np.ones_like(each)
-    count = each.shape[0] * each.shape[1]
-    return logsumexp(each, axis=(0, 1)) - np.log(count), softmax(each, axis=(0, 1))
 
 
 def _to_particle_gradient(shooter: MultipleShooting, slope: Array) -> Array:
@@ -165,11 +137,11 @@ def _to_particle_hessian(shooter: MultipleShooting, gram: Array) -> Array:
     whole = np.zeros((len(gram), shooter.size, shooter.size))
     whole[:, :unknown, :unknown] = gram[:, :, :unknown, :unknown].sum(axis=1)
     for window in range(shooter.first, shooter.windows):
-        own = start_slice(shooter, window)
+        rows = shooter.start_slice(window)
         block = gram[:, window]
-        whole[:, own, own] = block[:, unknown:, unknown:]
-        whole[:, own, :unknown] = block[:, unknown:, :unknown]
-        whole[:, :unknown, own] = block[:, :unknown, unknown:]
+        whole[:, rows, rows] = block[:, unknown:, unknown:]
+        whole[:, rows, :unknown] = block[:, unknown:, :unknown]
+        whole[:, :unknown, rows] = block[:, :unknown, unknown:]
     return whole
 
 
@@ -185,9 +157,9 @@ def continuity(
     for row, window in enumerate(shooter.joined):
         last = window - 1
         normals[:, row, :, :unknown] = ends[:, last, :, :unknown]
-        normals[:, row, :, start_slice(shooter, window)] = -np.eye(states)
+        normals[:, row, :, shooter.start_slice(window)] = -np.eye(states)
         if last >= shooter.first:
-            normals[:, row, :, start_slice(shooter, last)] = ends[:, last, :, unknown:]
+            normals[:, row, :, shooter.start_slice(last)] = ends[:, last, :, unknown:]
     return defects.reshape(len(z), -1), normals.reshape(len(z), -1, shooter.size)
 
 
@@ -201,19 +173,6 @@ def _limit_constraints(shooter: MultipleShooting, z: Array) -> tuple[Array, Arra
     return beyond, walls
 
 
-@dataclass(frozen=True)
-class SimulationRecipe:
-    """Everything needed to simulate particles, here or on a cluster worker."""
-
-    problem: ShootingProblem
-    windows: int
-    likelihood: Likelihood
-
-    def make(self, particles: int, threads: int) -> 'ParticleSimulation':
-        """Return the simulation of a number of particles."""
-        return ParticleSimulation(self, particles, threads)
-
-
 class ParticleSimulation:
     """
     Evaluates N particles on this machine, or in blocks on the workers of a cluster.
@@ -223,14 +182,15 @@ class ParticleSimulation:
 
     def __init__(
         self,
-        recipe: SimulationRecipe,
+        problem: ShootingProblem,
+        windows: int,
         particles: int,
         threads: int = 0,
         share: Share | None = None,
     ) -> None:
         """Set up; models are created where they are simulated."""
-        self._likelihood, self._share = recipe.likelihood, share
-        self.shooter = MultipleShooting(recipe.problem, particles, recipe.windows, threads)
+        self._share = share
+        self.shooter = MultipleShooting(problem, particles, windows, threads)
         self._joiner = WindowJoiner(self.shooter, threads)
 
     def density(self, z: Array) -> Evaluation:
@@ -254,7 +214,7 @@ class ParticleSimulation:
 
     def evaluate(self, z: Array) -> Evaluation:
         """Evaluate a block of particles in this process."""
-        return evaluate(self.shooter, z, self._likelihood)
+        return evaluate(self.shooter, z)
 
     def join(self, z: Array) -> Array:
         """Join the windows of a block of particles in this process."""

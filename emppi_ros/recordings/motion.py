@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Slerp
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.pose import to_quaternion, to_rotation
-from emppi_ros.identify.common import matching
 from emppi_ros.model import scene
+from emppi_ros.recordings import matching
 from emppi_ros.recordings.recordings import Recording, named_errors, recording_names
 from emppi_ros.recordings.signals import MIN_SAMPLES, Signal, common_clock, hold, triangle_average
 
-Array = npt.NDArray[np.float64]
 MAX_STEPS_PER_SAMPLE = 20  # of a joint: 50 Hz with steps of 1 ms
 _FINER = 0.75  # of the model's step: samples at shorter periods are those of another clock
 _PHYSICAL = 1e-3  # s: with steps up to it, estimates are those of continuous time
@@ -45,7 +45,7 @@ class Motion:
         return len(self.qpos)
 
     @property
-    def observed(self) -> npt.NDArray[np.bool_]:
+    def observed(self) -> Bools:
         """Where a degree of freedom was observed (N, nv)."""
         return self.weights >= 1.0
 
@@ -75,11 +75,13 @@ def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
             f'{share:.3%} held out of {motion.steps} steps leaves {count}, expected '
             f'{MIN_SAMPLES}: hold out less, or record for longer'
         )
-    return _steps(motion, slice(count)), _steps(motion, slice(count, None))
+    return split_at(motion, count)
 
 
-def _steps(motion: Motion, rows: slice) -> Motion:
-    return Motion(motion.qpos[rows], motion.weights[rows], motion.ctrl[rows], motion.applied[rows])
+def split_at(motion: Motion, count: int) -> tuple[Motion, Motion]:
+    """Return the first steps of a motion of one recording, and the others."""
+    columns = motion.qpos, motion.weights, motion.ctrl, motion.applied
+    return Motion(*(rows[:count] for rows in columns)), Motion(*(rows[count:] for rows in columns))
 
 
 def resample(
@@ -206,11 +208,11 @@ def _interpolate_poses(pose: Signal, time: Array) -> Array:
     return np.column_stack([*place, quaternions])
 
 
-def near_samples(signal: Signal, time: Array, h: float) -> npt.NDArray[np.bool_]:
+def near_samples(signal: Signal, time: Array, h: float) -> Bools:
     """Return whether each of the times (n,), which are `h` apart, is next to a sample."""
     after = np.clip(np.searchsorted(signal.time, time), 1, len(signal.time) - 1)
-    away = np.minimum(np.abs(signal.time[after] - time), np.abs(time - signal.time[after - 1]))
-    near: npt.NDArray[np.bool_] = away <= 0.5 * h * (1.0 + 1e-6)
+    distance = np.minimum(np.abs(signal.time[after] - time), np.abs(time - signal.time[after - 1]))
+    near: Bools = distance <= 0.5 * h * (1.0 + 1e-6)
     return near
 
 

@@ -6,8 +6,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.identify.common.motion import Motion
-from emppi_ros.identify.shooting import forecast, torque_noise
+from emppi_ros.identify.multiple_shooting import forecast, torque_noise
+from emppi_ros.recordings.motion import Motion
 
 STEP_S, NOISE = 0.005, 1e-3  # as in conftest
 TRUTH = np.array([-0.3, 0.3, 0.005])

@@ -7,11 +7,12 @@ import pytest
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.csvgd import csvgd
-from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.mcmc_refinement import McmcRefinement
-from emppi_ros.identify.csvgd.shooting import MultipleShooting, WindowJoiner
-from emppi_ros.identify.csvgd.target_density import evaluate, log_likelihood
+from emppi_ros.identify.multiple_shooting import training_data
+from emppi_ros.identify.multiple_shooting.initial_particles import initial_particles
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting, WindowJoiner
+from emppi_ros.identify.multiple_shooting.target_density import evaluate, log_likelihood
 from emppi_ros.recordings.recordings import Signal
 
 TRUTH = np.array([1.3, 0.2])  # as in conftest
@@ -25,7 +26,7 @@ def two(swing):
     parts = [
         dataclasses.replace(
             swing, start=starts[[i]], first_steps=(0,), controls=swing.controls[rows],
-            references=swing.references[:, rows], noise=swing.noise,
+            references=swing.references[rows], noise=swing.noise,
         )
         for i, rows in enumerate((slice(0, 16), slice(16, 24)))
     ]  # fmt: skip
@@ -34,12 +35,11 @@ def two(swing):
 
 def particles(shooter):
     rng = np.random.default_rng(0)
-    z = csvgd.initial_particles(shooter)
+    z = initial_particles(shooter)
     return z + 0.05 * rng.standard_normal(z.shape)
 
 
-@pytest.mark.parametrize('likelihood', ['sum', 'product'])
-def test_the_density_is_that_of_each_recording(two, likelihood):
+def test_the_density_is_that_of_each_recording(two):
     both, parts = two
     shooter = MultipleShooting(both, 4, 3, threads=1)
     z = particles(shooter)
@@ -49,13 +49,12 @@ def test_the_density_is_that_of_each_recording(two, likelihood):
         single = MultipleShooting(problem, 4, windows, threads=1)
         starts = (own / problem.scale).reshape(4, -1)
         alone.append(evaluate(single, np.concatenate([z[:, :2], starts], axis=1)))
-    combine = {'product': np.add, 'sum': lambda a, b: np.logaddexp(a, b) - np.log(2.0)}
-    # where both begin was measured, and is not of the mixture
+    # where both begin was measured
     off = (states[:, [0, 2]] - both.start) / both.noise
     begin = -0.5 * np.sum(off**2, axis=2).T
-    now = evaluate(shooter, z, likelihood)
+    now = evaluate(shooter, z)
     later = [one.log_p - own for one, own in zip(alone, begin, strict=True)]
-    expected = combine[likelihood](*later) + begin.sum(axis=0)
+    expected = sum(later) + begin.sum(axis=0)
     # units of states differ: a rounding on the way there and back
     np.testing.assert_allclose(now.log_p, expected, rtol=1e-9)
     # two limits, and two states at the one place where windows meet
@@ -65,16 +64,15 @@ def test_the_density_is_that_of_each_recording(two, likelihood):
     )
 
 
-@pytest.mark.parametrize('likelihood', ['sum', 'product'])
-def test_the_score_and_normals_are_derivatives(two, likelihood):
+def test_the_score_and_normals_are_derivatives(two):
     shooter = MultipleShooting(two[0], 4, 3, threads=1)
     z = particles(shooter)
-    now, step = evaluate(shooter, z, likelihood), 1e-5
+    now, step = evaluate(shooter, z), 1e-5
     for column in range(shooter.size):
         up, down = z.copy(), z.copy()
         up[:, column] += step
         down[:, column] -= step
-        slope = log_likelihood(shooter, up, likelihood) - log_likelihood(shooter, down, likelihood)
+        slope = log_likelihood(shooter, up) - log_likelihood(shooter, down)
         # as in test_target
         np.testing.assert_allclose(now.score[:, column], slope / (2 * step), rtol=1e-3, atol=1e-2)
         moved = evaluate(shooter, up).defects - evaluate(shooter, down).defects
@@ -85,9 +83,9 @@ def test_the_score_and_normals_are_derivatives(two, likelihood):
 def test_starts_that_a_particle_does_not_explain_are_those_that_were_measured(two):
     noise = [0.01, np.inf]  # no velocity was
     both = dataclasses.replace(two[0], noise=np.array(noise))
-    both.references[:, 16:] += 10.0  # nobody explains the second recording
+    both.references[16:] += 10.0  # nobody explains the second recording
     shooter = MultipleShooting(both, 200, 3, threads=1)
-    z = csvgd.initial_particles(shooter)
+    z = initial_particles(shooter)
     z[:, :2] = both.coordinates(TRUTH)
     refinement = McmcRefinement(
         lambda z: evaluate(shooter, z), WindowJoiner(shooter, threads=1).join, shooter, seed=0
@@ -110,7 +108,7 @@ def test_recordings_begin_where_windows_do(two):
 
 
 def test_an_inference_goes_on_from_any_of_its_states(two):
-    settings, states = CsvgdConfig(5, 8, 3, 'product', settling=0.5), []
+    settings, states = CsvgdConfig(5, 8, 3, settling=0.5), []
     whole = csvgd.infer(two[0], settings, 1, lambda now: states.append(now.state))
     for state in states:
         again = csvgd.infer(two[0], settings, 1, state=state)
@@ -124,10 +122,10 @@ def test_noise_is_told_from_motion():
     signal = Signal('position', 'pivot', 'rad', time, np.sin(3.0 * time) + 1e-3 * noise, 'here')
     # 2000 numbers know their standard deviation to 1.6 %; of that, four, and what the filter
     # takes of a slow motion is below a hundredth of this noise
-    assert csvgd_recordings._noise(signal) == pytest.approx(1e-3, rel=0.07)
+    assert training_data._noise(signal) == pytest.approx(1e-3, rel=0.07)
     slow = signal._replace(time=0.05 * np.arange(2000))
     with pytest.raises(IdentificationError, match='give it: --noise position/pivot=SD'):
-        csvgd_recordings._noise(slow)
+        training_data._noise(slow)
 
 
 @pytest.mark.parametrize('phase', [0.0, 0.5 * np.pi])
@@ -137,4 +135,4 @@ def test_noise_is_not_what_a_motion_does_where_it_is_cut_off(phase):
     values = 2.0 * np.sin(4.0 * time + phase) + noise
     signal = Signal('position', 'pivot', 'rad', time, values, 'here')
     # 360 numbers know their standard deviation to 3.7 %; of that, four
-    assert csvgd_recordings._noise(signal) == pytest.approx(3e-4, rel=0.15)
+    assert training_data._noise(signal) == pytest.approx(3e-4, rel=0.15)

@@ -5,13 +5,12 @@ import math
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import delay_rows
+from emppi_ros.identify.multiple_shooting.simulation import Inputs
 from emppi_ros.model.parameters import Parameter
 
-Array = npt.NDArray[np.float64]
 LIMIT = math.sqrt(3.0)  # limits in coordinates: those of a uniform distribution of variance one
 DECADE = 10.0  # ratio of limits from which on a parameter is on a log scale
 
@@ -19,15 +18,16 @@ DECADE = 10.0  # ratio of limits from which on a parameter is on a log scale
 @dataclass(frozen=True)
 class ShootingProblem:
     """
-    Trajectories of one system: several from the same start, or several recordings in sequence.
+    Measured trajectories of one system: one, or several recordings in sequence.
 
-    The model has only slide and hinge joints, so that a state is a plain vector. All trajectories
-    have the known `start` (nq + nv,). With `first_steps`, the first step of each of G consecutive
-    recordings, `start` (G, nq + nv) is measured instead, and the initial states are estimated.
-    `controls` (T, nu) are those of each physics step, `references` (R, T, nq + nv) the states
-    measured after it, and `noise` (nq + nv,) their standard deviations, infinite if not measured.
-    Where `seen` (T, nq + nv) is false a reference is only interpolated; None: it never is.
-    Trajectories are `continuous` from window to window, unless the model does not explain that.
+    The model has only slide and hinge joints, so that a state is a plain vector. A single
+    trajectory has the known `start` (nq + nv,). With `first_steps`, the first step of each of G
+    consecutive recordings, `start` (G, nq + nv) is measured instead, and the initial states are
+    estimated. `controls` (T, nu) are those of each physics step, `references` (T, nq + nv) the
+    states measured after it, and `noise` (nq + nv,) their standard deviations, infinite if not
+    measured. Where `observed` (T, nq + nv) is false a reference is only interpolated; None: it
+    never is. Trajectories are `continuous` from window to window, unless the model does not
+    explain that.
     """
 
     model: mujoco.MjModel
@@ -37,7 +37,7 @@ class ShootingProblem:
     references: Array
     noise: Array
     first_steps: tuple[int, ...] = ()
-    seen: npt.NDArray[np.bool_] | None = None
+    observed: Bools | None = None
     continuous: bool = True
 
     def __post_init__(self) -> None:
@@ -57,16 +57,16 @@ class ShootingProblem:
                     f'they set the scale of the search'
                 )
         steps = len(self.controls)
-        if self.references.ndim != 3 or self.references.shape[1:] != (steps, size):
+        if self.references.shape != (steps, size):
             raise IdentificationError(
-                f'references of shape {self.references.shape}; expected (trajectories, '
-                f'{steps} steps, {size} positions and velocities)'
+                f'references of shape {self.references.shape}; expected ({steps} steps, '
+                f'{size} positions and velocities)'
             )
         if not np.all(np.isfinite(self.references)):
             raise IdentificationError('references contain values that are not finite')
-        if self.seen is not None and self.seen.shape != (steps, size):
+        if self.observed is not None and self.observed.shape != (steps, size):
             raise IdentificationError(
-                f'seen of shape {self.seen.shape}; expected ({steps}, {size})'
+                f'observed of shape {self.observed.shape}; expected ({steps}, {size})'
             )
         many = (len(self.first_steps), size) if self.first_steps else (size,)
         if self.start.shape != many or self.noise.shape != (size,) or np.any(self.noise <= 0):
@@ -74,13 +74,10 @@ class ShootingProblem:
                 f'start and noise must have {size} values each, and noise must be positive'
             )
 
-    def acting(self, delays: Array | None) -> Array:
-        """Return the controls (T, nu) that act without delays, or (N, T, nu) after delays (N,)."""
-        if delays is None:
-            return self.controls
-        return delay_rows(
-            self.controls, self.first_steps or (0,), delays / self.model.opt.timestep
-        )
+    @property
+    def inputs(self) -> Inputs:
+        """What acts at each step."""
+        return Inputs(self.controls, self.first_steps or (0,))
 
     @property
     def limits(self) -> Array:
@@ -90,11 +87,11 @@ class ShootingProblem:
     @property
     def scale(self) -> Array:
         """Unit (nq + nv,) of each state: its standard deviation over all trajectories."""
-        spread = self.references.reshape(-1, self.references.shape[-1]).std(axis=0)
+        spread = self.references.std(axis=0)
         return np.where(spread > 0.0, spread, 1.0)
 
     @property
-    def logarithmic(self) -> npt.NDArray[np.bool_]:
+    def logarithmic(self) -> Bools:
         """Mask (P,) of parameters on a log scale: limits more than a decade apart."""
         lower, upper = self.limits
         return (lower > 0.0) & (upper > DECADE * lower)

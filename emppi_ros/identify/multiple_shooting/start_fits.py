@@ -1,20 +1,29 @@
 """States at the starts of windows that explain their measurements best, by Gauss-Newton."""
 
 import numpy as np
-import numpy.typing as npt
 
-from emppi_ros.identify.common.motion import Motion
+from emppi_ros.core.arrays import Array, Ints
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.shooting import windows as cuts
-from emppi_ros.identify.shooting.estimation import student_weights
-from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
-from emppi_ros.identify.shooting.windows import Windows
+from emppi_ros.identify.multiple_shooting import windows as cuts
+from emppi_ros.identify.multiple_shooting.simulation import (
+    STEP,
+    Inputs,
+    make_ensemble,
+    perturb_starts,
+    roll_out,
+)
+from emppi_ros.identify.multiple_shooting.windows import Windows
 from emppi_ros.model.ensemble import Ensemble
+from emppi_ros.recordings.motion import Motion
 
-Array = npt.NDArray[np.float64]
-_STEP = 1e-6
+FREEDOM = 4.0  # degrees of freedom of Student's t: outliers count less, at 7 % more variance
 _ITERATIONS = 3  # with each part of a window
 _RIDGE = 1e-9  # of the information: components that a window does not show stay
+
+
+def student_weights(errors: Array, scale: Array) -> Array:
+    """Return the weights (W, h, nv) of squared errors by Student's t, at most about 1."""
+    return (FREEDOM + 1.0) / (FREEDOM + (errors / scale) ** 2)
 
 
 def fit_starts(
@@ -22,7 +31,7 @@ def fit_starts(
     thetas: Array,
     scale: Array,
     motion: Motion,
-    begins: npt.NDArray[np.int_],
+    begins: Ints,
     length: int,
     threads: int = 0,
 ) -> tuple[Array, Array] | None:
@@ -61,19 +70,18 @@ def _fit_once(
 ) -> tuple[Array, Array] | None:
     """Return the starts (N, W, 2 nv) after a Gauss-Newton step, and their information there."""
     samples, count, states = starts.shape
-    begin = np.repeat(starts[:, None], 1 + states, axis=1)
-    component = np.arange(states)
-    begin[:, 1 + component, :, component] += _STEP
-    found = roll_out(ensemble, motion, windows, begin.reshape(-1, count, states))
-    if found is None:
+    begin = perturb_starts(starts, 0).reshape(-1, count, states)
+    reached, diverged = roll_out(ensemble, Inputs.of_motion(motion), windows.steps, begin)
+    if diverged.any():
         return None
-    found = found.reshape(samples, 1 + states, count, windows.length, -1)
-    root = windows.seen[:, 1:] / scale
-    errors = found[:, 0] - windows.measured[:, 1:]
-    left, weight = root * errors, np.sqrt(student_weights(errors, scale))
-    slopes = root * weight * np.moveaxis(found[:, 1:] - found[:, :1], 1, 0) / _STEP
+    positions = reached[..., : states // 2]
+    positions = positions.reshape(samples, 1 + states, count, windows.length, -1)
+    root = windows.observed[:, 1:] / scale
+    errors = positions[:, 0] - windows.measured[:, 1:]
+    scaled, weight = root * errors, np.sqrt(student_weights(errors, scale))
+    slopes = root * weight * np.moveaxis(positions[:, 1:] - positions[:, :1], 1, 0) / STEP
     flat = np.moveaxis(slopes, 0, -1).reshape(samples, count, -1, states)
-    residual = (weight * left).reshape(samples, count, -1, 1)
+    residual = (weight * scaled).reshape(samples, count, -1, 1)
     transposed = flat.swapaxes(-1, -2)
     gram = transposed @ flat
     ridge = _RIDGE * np.trace(gram, axis1=-2, axis2=-1)[..., None, None]

@@ -6,20 +6,22 @@ import math
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError, unknown
-from emppi_ros.identify.common import matching
-from emppi_ros.identify.common.motion import (
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.multiple_shooting.initial_particles import ParticleStart
+from emppi_ros.identify.multiple_shooting.problem import ShootingProblem
+from emppi_ros.model import scene
+from emppi_ros.recordings import matching
+from emppi_ros.recordings.motion import (
     MAX_STEPS_PER_SAMPLE,
+    Motion,
     near_samples,
     resample,
+    split_at,
     step_times,
 )
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.csvgd.particle_start import ParticleStart
-from emppi_ros.identify.csvgd.problem import ShootingProblem
-from emppi_ros.model import scene
 from emppi_ros.recordings.noise import (
     MIN_NOISE,
     SMOOTHING_CUTOFF_HZ,
@@ -30,8 +32,6 @@ from emppi_ros.recordings.noise import (
 )
 from emppi_ros.recordings.recordings import Recording, recording_names
 from emppi_ros.recordings.signals import Signal
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class WindowConfig:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The problem to solve, and the held-out states and controls of each recording."""
+    """The problem to solve, and the parts of each recording."""
 
     problem: ShootingProblem
     windows: int
     later: tuple[tuple[Array, Array], ...]  # (T, S) after each step, (T, nu)
     names: tuple[str, ...]  # of recordings
-    later_seen: tuple[npt.NDArray[np.bool_], ...]  # (T, S) false where only interpolated
+    parts: tuple[tuple[Motion, Motion], ...]  # to learn from, and held out
     begin: ParticleStart | None = None  # None: all over the limits
     notes: tuple[str, ...] = ()  # for the user
 
@@ -71,7 +71,7 @@ def prepare(
     length = max(round(cut.window_s / plant.model.opt.timestep), 1)
     pieces = [_states(plant.model, recording) for recording in recordings]
     kept = 1.0 - cut.held_out + 1e-9  # rounding must not cost a window
-    counts = [int(kept * (len(states) - 1)) // length for states, _, _ in pieces]
+    counts = [int(kept * (motion.steps - 1)) // length for motion, _, _ in pieces]
     if min(counts) < 1:
         short = recordings[int(np.argmin(counts))]
         raise IdentificationError(
@@ -80,31 +80,29 @@ def prepare(
         )
     ends = [count * length for count in counts]
     cuts = [(*piece, end) for piece, end in zip(pieces, ends, strict=True)]
-    seen = np.concatenate([rows[1 : end + 1] for _, _, rows, end in cuts])
+    observed = np.concatenate([rows[1 : end + 1] for _, _, rows, end in cuts])
     problem = ShootingProblem(
         plant.model,
         tuple(
             replace(parameter, lower=unknown.lower, upper=unknown.upper)
             for parameter, unknown in zip(plant.parameters, plant.unknowns, strict=True)
         ),
-        np.array([states[0] for states, _, _ in pieces]),
-        np.concatenate([ctrl[:end] for _, ctrl, _, end in cuts]),
-        np.concatenate([states[1 : end + 1] for states, _, _, end in cuts])[None],
+        np.array([states[0] for _, states, _ in pieces]),
+        np.concatenate([motion.ctrl[:end] for motion, _, _, end in cuts]),
+        np.concatenate([states[1 : end + 1] for _, states, _, end in cuts]),
         read_noise(plant.model, recordings, noise),
         tuple(int(begin) for begin in np.cumsum([0, *ends[:-1]])),
-        None if seen.all() else seen,
+        None if observed.all() else observed,
     )
-    later = tuple((states[end + 1 :], ctrl[end:-1]) for states, ctrl, _, end in cuts)
-    later_seen = tuple(rows[end + 1 :] for _, _, rows, end in cuts)
+    later = tuple((states[end + 1 :], motion.ctrl[end:-1]) for motion, states, _, end in cuts)
+    parts = tuple(split_at(motion, end + 1) for motion, _, _, end in cuts)
     names = tuple(recording_names(recordings))
-    return TrainingData(problem, sum(counts), later, names, later_seen)
+    return TrainingData(problem, sum(counts), later, names, parts)
 
 
-def _states(
-    model: mujoco.MjModel, recording: Recording
-) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Motion, Array, Bools]:
     """
-    Return states (N, nq + nv) and controls (N, nu) at the model's time steps.
+    Return the motion at the model's time steps, and its states (N, nq + nv).
 
     The last array (N, nq + nv) is false where a position or velocity is only interpolated.
     """
@@ -117,7 +115,7 @@ def _states(
         )
     h, time = model.opt.timestep, step_times(recording, model)
     smoothed = smooth(motion.qpos, 1.0 / h, SMOOTHING_CUTOFF_HZ)
-    seen = np.concatenate([motion.observed, np.ones(motion.observed.shape, bool)], axis=1)
+    observed = np.concatenate([motion.observed, np.ones(motion.observed.shape, bool)], axis=1)
     qvel = np.diff(smoothed, axis=0, prepend=2.0 * smoothed[:1] - smoothed[1:2]) / h
     for of in recording.names('velocity'):
         signal = recording.signals['velocity', of]
@@ -130,8 +128,8 @@ def _states(
         dof = model.jnt_dofadr[scene.find_scalar(model, of)]
         qvel[:, dof] = np.interp(time, signal.time, signal.values)
         if signal.period > 1.5 * h:
-            seen[:, model.nq + dof] = near_samples(signal, time, h)
-    return np.concatenate([motion.qpos, qvel], axis=1), motion.ctrl, seen
+            observed[:, model.nq + dof] = near_samples(signal, time, h)
+    return motion, np.concatenate([motion.qpos, qvel], axis=1), observed
 
 
 def measurement_names(model: mujoco.MjModel) -> list[str]:
@@ -150,18 +148,18 @@ def read_noise(
             raise IdentificationError(f'--noise {name}: {unknown("measurement", name, names)}')
         if not 0.0 < value < math.inf:
             raise IdentificationError(f'--noise {name}: found {value:g}, expected more than 0')
-    found = np.full(len(names), np.inf)
+    sd = np.full(len(names), np.inf)
     for index, name in enumerate(names):
         kind, _, of = name.partition('/')
         signals = [r.signals[kind, of] for r in recordings if (kind, of) in r.signals]
         if len(signals) == len(recordings):  # one noise for all, so all must have it
-            found[index] = given.get(name) or np.sqrt(np.mean([_noise(s) ** 2 for s in signals]))
+            sd[index] = given.get(name) or np.sqrt(np.mean([_noise(s) ** 2 for s in signals]))
         elif name in given:
             raise IdentificationError(
                 f'--noise {name}: was not measured in every recording, so that it counts in none: '
                 'leave it out'
             )
-    return found
+    return sd
 
 
 def _noise(signal: Signal) -> float:
@@ -171,13 +169,13 @@ def _noise(signal: Signal) -> float:
     Both estimates are too large if the motion is fast, but in different ways: the smaller one
     counts.
     """
-    found = smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)
-    if found is not None:
+    sd = smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)
+    if sd is not None:
         least = max(rounding_noise(signal.values), MIN_NOISE * float(np.std(signal.values)))
-        found = max(min(found, uneven_difference_noise(signal.time, signal.values)), least)
-    if found is None:
+        sd = max(min(sd, uneven_difference_noise(signal.time, signal.values)), least)
+    if sd is None:
         raise IdentificationError(
             f'{signal.where}: {1.0 / signal.period:.3g} samples a second do not tell noise from '
             f'motion: give it: --noise {signal.kind}/{signal.of}=SD'
         )
-    return found
+    return sd

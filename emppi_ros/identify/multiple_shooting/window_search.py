@@ -18,17 +18,16 @@ from typing import NamedTuple
 import mujoco
 from mujoco import minimize
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.inferred_joints import displaced_models
-from emppi_ros.identify.csvgd import csvgd, shooting, target_density
-from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.recordings import TrainingData
-from emppi_ros.identify.csvgd.shooting import MultipleShooting
+from emppi_ros.identify.multiple_shooting import initial_particles, target_density
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identify.multiple_shooting.problem import LIMIT
+from emppi_ros.identify.multiple_shooting.training_data import TrainingData
 
-Array = npt.NDArray[np.float64]
 DIVISIONS = 8, 4, 2, 1  # of a window, in searches in which they are independent
 CONTINUITY_WEIGHTS = 1e4, 1e10  # of the searches after these
 RESTARTS = 7  # of the first search
@@ -106,12 +105,12 @@ class ResidualFunction:
             self._value = np.full_like(self._value, _DIVERGED)  # the search rejects this step
             return
         noise = shooter.noise[..., self.measured]
-        errors = (windows.states[0] - shooter.measurements()[0])[..., self.measured] / noise
+        errors = (windows.states[0] - shooter.measurements)[..., self.measured] / noise
         slopes = np.moveaxis(windows.slopes[0][..., self.measured] / noise, 0, -1)
         full = np.zeros((*errors.shape, shooter.size))
         full[..., : shooter.unknown] = slopes[..., : shooter.unknown]
         for window in range(shooter.first, shooter.windows):
-            columns = shooting.start_slice(shooter, window)
+            columns = shooter.start_slice(window)
             full[window, ..., columns] = slopes[window, ..., shooter.unknown :]
         defects, normals = target_density.continuity(shooter, point[None], windows)
         root = np.sqrt(self.weight)
@@ -142,12 +141,12 @@ class _Search(NamedTuple):
     def unexplained(self) -> float:
         """The errors relative to the motion within windows, as root mean squares."""
         shooter, measured = self.residuals.shooter, self.residuals.measured
-        values = shooter.measurements()[0]
+        values = shooter.measurements
         noise = np.broadcast_to(shooter.noise, values.shape)[..., measured]
         values = values[..., measured]
-        seen = np.isfinite(noise)
-        count = np.maximum(np.sum(seen, axis=1, keepdims=True), 1)
-        mean = np.sum(values, axis=1, keepdims=True, where=seen) / count
+        observed = np.isfinite(noise)
+        count = np.maximum(np.sum(observed, axis=1, keepdims=True), 1)
+        mean = np.sum(values, axis=1, keepdims=True, where=observed) / count
         motion = max(float(np.sum(((values - mean) / noise) ** 2)), np.finfo(float).tiny)
         return float(np.sqrt(self.squares / motion))
 
@@ -160,9 +159,9 @@ def estimate(
 
     def search(shooter: MultipleShooting, z: Array, weight: float) -> _Search:
         nonlocal done
-        found, costs = _minimize(shooter, z, weight, lambda n, cost: progress(done + n, cost))
+        result, costs = _minimize(shooter, z, weight, lambda n, cost: progress(done + n, cost))
         done += costs
-        return found
+        return result
 
     theta, kept, least = data.problem.coordinates(start), list[_Search](), 0.0
     length = len(data.problem.controls) // data.windows
@@ -170,7 +169,7 @@ def estimate(
         if division > 1 and not _can_divide(data.windows, length, division):
             continue
         shooter = MultipleShooting(data.problem, 1, data.windows * division, threads)
-        z = csvgd.initial_particles(shooter)[0]
+        z = initial_particles.initial_particles(shooter)[0]
         z[: shooter.unknown] = theta
         if kept:
             z[shooter.unknown :] = _starts_within(kept[-1], shooter)
@@ -204,13 +203,13 @@ def _search_elsewhere(
     unknowns = len(first.z)
     if first.unexplained < _UNEXPLAINED:
         return first
-    for parameters in csvgd.sobol_parameters(shooter.problem, RESTARTS):
+    for parameters in initial_particles.sobol_parameters(shooter.problem, RESTARTS):
         if best.rms(unknowns) <= _EXPLAINED:
             break
-        z = csvgd.initial_particles(shooter)[0]
+        z = initial_particles.initial_particles(shooter)[0]
         z[: shooter.unknown] = parameters
         with contextlib.suppress(IdentificationError):  # the model diverges with these parameters
-            best = min(best, search(shooter, z, 0.0), key=lambda one: one.rms(unknowns))
+            best = min(best, search(shooter, z, 0.0), key=lambda search: search.rms(unknowns))
     return best
 
 
@@ -246,10 +245,10 @@ def _starts_within(before: _Search, shooter: MultipleShooting) -> Array:
     return starts[:: shorter.windows // shooter.windows].ravel()
 
 
-def _describe(found: _Search, worse: float | None) -> WindowEstimate:
+def _describe(point: _Search, worse: float | None) -> WindowEstimate:
     """Return the estimate at a point; windows are continuous unless `worse` is given."""
-    residuals, z = found
-    shooter, squares = residuals.shooter, found.squares
+    residuals, z = point
+    shooter, squares = residuals.shooter, point.squares
     jacobian = residuals.jacobian(z, z)
     freedom = max(residuals.count - len(z), 1)
     rows, constraints = jacobian[: residuals.rows], jacobian[residuals.rows :]
@@ -261,7 +260,7 @@ def _describe(found: _Search, worse: float | None) -> WindowEstimate:
     basis = scipy.linalg.null_space(constraints) if continuous else np.eye(len(z))
     covariance = basis @ np.linalg.solve(basis.T @ information @ basis, basis.T)
     by_joints = np.zeros_like(covariance)
-    for change in _changes_by_joints(found):
+    for change in _changes_by_joints(point):
         step = np.zeros(len(z))
         if continuous:
             step -= np.linalg.pinv(constraints) @ change[residuals.rows :]
@@ -273,14 +272,14 @@ def _describe(found: _Search, worse: float | None) -> WindowEstimate:
     )
 
 
-def _changes_by_joints(found: _Search) -> Iterator[Array]:
+def _changes_by_joints(point: _Search) -> Iterator[Array]:
     """Yield the changes (n,) of residuals with each displacement of an inferred joint."""
-    shooter, weight = found.residuals.shooter, found.residuals.weight
+    shooter, weight = point.residuals.shooter, point.residuals.weight
     problem = shooter.problem
 
     def residuals(model: mujoco.MjModel) -> Array:
         other = MultipleShooting(replace(problem, model=model), 1, shooter.windows)
-        return ResidualFunction(other, weight).value(found.z)[:, 0]
+        return ResidualFunction(other, weight).value(point.z)[:, 0]
 
     for ahead, behind in displaced_models(problem.model, problem.parameters):
         yield 0.5 * (residuals(ahead) - residuals(behind))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common import matching
+from emppi_ros.recordings import matching
 from emppi_ros.recordings.recordings import Recording
 from emppi_ros.recordings.signals import Signal
 

@@ -4,15 +4,14 @@ from collections.abc import Mapping
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError, unknown
 from emppi_ros.model import scene
 from emppi_ros.recordings.noise import smooth, uneven_difference_noise
 from emppi_ros.recordings.recordings import Recording
 from emppi_ros.recordings.signals import MIN_SAMPLES, SI, Signal, joint_units
 
-Array = npt.NDArray[np.float64]
 _FREE = mujoco.mjtJoint.mjJNT_FREE.value
 _MIN_MOTION = 1e-4  # rad or m: less than the noise of any sensor
 _MIN_SIGNAL = 5.0  # standard deviations of the noise that smoothing leaves

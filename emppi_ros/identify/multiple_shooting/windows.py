@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools, Ints
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion
+from emppi_ros.recordings.motion import Motion
 
-Array = npt.NDArray[np.float64]
 MIN_SAMPLES = 12  # in the shortest windows, of the joint with the fewest
 _DEGREE = 3  # of the polynomial through a window that gives the guess of its start
 _REWEIGHTED = 10  # times
 _TINY = 1e-12  # rad or m
 _CAUCHY = 3.5  # median absolute errors at which a sample counts half
+_LAG_RATE = 2.0 / 9.0  # of the number of lags (Newey and West 1994)
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Windows:
     """
 
     measured: Array  # (W, 1 + h, nv) positions
-    seen: npt.NDArray[np.bool_]  # (W, 1 + h, nv) where they were measured
-    steps: npt.NDArray[np.int_]  # (W, h) step of the motion at which each simulation step begins
-    recordings: npt.NDArray[np.int_]  # (W,) index of the recording
+    observed: Bools  # (W, 1 + h, nv) where they were measured
+    steps: Ints  # (W, h) step of the motion at which each simulation step begins
+    recordings: Ints  # (W,) index of the recording
 
     @property
     def count(self) -> int:
@@ -61,16 +61,12 @@ def cut(motion: Motion, length: int) -> Windows:
     return _at(motion, np.array(first), length, np.array(owner))
 
 
-def at_starts(
-    motion: Motion, starts: Sequence[int] | npt.NDArray[np.int_], length: int
-) -> Windows:
+def at_starts(motion: Motion, starts: Sequence[int] | Ints, length: int) -> Windows:
     """Return the windows of one recording that start at the given steps."""
     return _at(motion, np.array(starts), length, np.zeros(len(starts), int))
 
 
-def _at(
-    motion: Motion, first: npt.NDArray[np.int_], length: int, owner: npt.NDArray[np.int_]
-) -> Windows:
+def _at(motion: Motion, first: Ints, length: int, owner: Ints) -> Windows:
     rows = first[:, None] + np.arange(length + 1)
     return Windows(motion.qpos[rows], motion.observed[rows], rows[:, :-1], owner)
 
@@ -91,8 +87,8 @@ def guess_starts(windows: Windows, step_s: float) -> Array:
     time = step_s * np.arange(windows.length + 1, dtype=np.float64)
     powers = time[:, None] ** np.arange(_DEGREE + 1)
     starts = np.zeros((windows.count, 2, windows.measured.shape[-1]))
-    for w, (values, seen) in enumerate(zip(windows.measured, windows.seen, strict=True)):
-        for joint, column in enumerate(seen.T):
+    for w, (values, observed) in enumerate(zip(windows.measured, windows.observed, strict=True)):
+        for joint, column in enumerate(observed.T):
             starts[w, 0, joint] = values[0, joint]
             rows = np.flatnonzero(column)[:MIN_SAMPLES]
             if len(rows) > 2 * _DEGREE:
@@ -106,8 +102,20 @@ def _fit_robustly(powers: Array, values: Array) -> Array:
     fit: Array = np.zeros(powers.shape[1])
     for _ in range(_REWEIGHTED):
         root = np.sqrt(weights)
-        found = np.linalg.lstsq(root[:, None] * powers, root * values, rcond=None)[0]
-        fit = np.asarray(found, np.float64)
-        left = np.abs(values - powers @ fit)
-        weights = 1.0 / (1.0 + (left / (_CAUCHY * max(float(np.median(left)), _TINY))) ** 2)
+        solution = np.linalg.lstsq(root[:, None] * powers, root * values, rcond=None)[0]
+        fit = np.asarray(solution, np.float64)
+        errors = np.abs(values - powers @ fit)
+        weights = 1.0 / (1.0 + (errors / (_CAUCHY * max(float(np.median(errors)), _TINY))) ** 2)
     return fit
+
+
+def score_covariance(scores: Array, recordings: Ints) -> Array:
+    """Return the covariance (P, P) of the sum of the scores (W, P) of consecutive windows."""
+    lags = int(4.0 * (len(scores) / 100.0) ** _LAG_RATE)
+    total = scores.T @ scores
+    for recording in np.unique(recordings):
+        rows = scores[recordings == recording]
+        for lag in range(1, min(lags, len(rows) - 1) + 1):
+            product = rows[lag:].T @ rows[:-lag]
+            total = total + (1.0 - lag / (lags + 1.0)) * (product + product.T)
+    return np.asarray(total)

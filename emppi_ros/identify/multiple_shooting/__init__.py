@@ -1,0 +1,1 @@
+"""Multiple shooting, and what the methods that are built on it share."""
