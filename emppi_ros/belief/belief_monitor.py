@@ -9,10 +9,12 @@ particle explains; a smaller one means that measurements are better than configu
 
 Converged particles prove nothing: if no prediction depends on a parameter, resampling alone
 reduces its spread. Identifiability therefore looks at the sensitivity of predictions to each
-parameter, from a regression over the particles (`information.py`). The Fisher information of all
-measurements adds up and, with that of the prior, bounds the posterior standard deviation from
-below (Van Trees inequality; in practice the local identifiability of Rothenberg, Econometrica
-1971). If only the ratio of two parameters is observable, both stay uncertain.
+parameter, from models of its own on both sides of a particle: a regression over the particles, as
+in `information.py`, takes nonlinear effects of one parameter for small effects of another. The
+Fisher information of all measurements adds up and, with that of the prior, bounds the posterior
+standard deviation from below (Van Trees inequality; in practice the local identifiability of
+Rothenberg, Econometrica 1971). If only the ratio of two parameters is observable, both stay
+uncertain.
 
 Where the model does not explain the data, errors stay large, or persist. A quantity is a misfit if
 the root of the mean variance of its errors exceeds a limit, in units of the configured standard
@@ -27,15 +29,21 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief import information
-from emppi_ros.belief.measurement_model import Deviation
+from emppi_ros.belief.measurement_model import LONGEST_S, Deviation, Predictor
 from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array
-from emppi_ros.priors.distributions import to_unbounded
+from emppi_ros.model.ensemble import State
+from emppi_ros.priors.distributions import to_bounded, to_unbounded
 from emppi_ros.priors.joint_prior import JointPrior
 from emppi_ros.priors.particles import Belief
+from emppi_ros.state.estimator import Observation
+from emppi_ros.state.time_series import Commands
 from emppi_ros.tasks.task import Task
 
+_CHAIN = 20  # updates in which models start from their own predictions, as particles do
+_PERIOD = 3  # evaluate one chain out of three, for a third of the cost
+# updates per evaluated one; the first of a chain has no prediction to evaluate
+_SCALE = _PERIOD * _CHAIN / (_CHAIN - 1)
 _MIN_UPDATES = 100  # before a parameter is reported as unidentifiable or collapsed
 _MIN_FIT_UPDATES, _MIN_FIT_S = 25, 1.0  # before errors are reported as a misfit
 _PERSISTENT = 12  # successive updates with correlated errors: a jump correlates fewer
@@ -48,6 +56,8 @@ _COLLAPSED = 0.1  # of the sd that measurements leave; learned errors may justif
 _MAX_LEARNED = 4.0  # learned variance of errors: twice the configured standard deviation
 _MAX_INFLATION = 2.5  # of the variance of scores, which right models hardly reach
 _CLEARED = 0.75  # of its limit, below which a mean square is no longer a misfit
+_STEP = 0.5  # of the prior's standard deviation, up and down: enough to change contacts
+_GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)  # spreads the chains evenly over the particles
 
 
 def normalized_innovations(
@@ -224,8 +234,12 @@ class BeliefMonitor:
     """
 
     def __init__(self, task: Task) -> None:
+        """Create two models for each uncertain parameter."""
         self._task = task
         self._varied = np.flatnonzero(task.prior.spread > 0.0)
+        count = 2 * len(self._varied)
+        self._predictor = Predictor(task, count, threads=1) if count else None
+        self._last: tuple[float, State] | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -237,23 +251,42 @@ class BeliefMonitor:
         self._inflated = np.zeros(count, dtype=np.intp)  # successive updates
         self.innovations = InnovationStatistics()
         self.information = np.zeros((count, count))
+        self.restart()
+
+    def restart(self) -> None:
+        """Start again from the next measurement, as after a jump."""
+        self._last = None
 
     def tune(self, task: Task) -> None:
         """Use the tuned parameters of the same task."""
         self._task = task
+        if self._predictor is not None:
+            self._predictor.tune(task)
+
+    def activate(self, equalities: Sequence[int]) -> None:
+        """Predict with these equality constraints active: a stage's grasp."""
+        if self._predictor is not None:
+            self._predictor.activate(equalities)
 
     def add(
         self,
         belief: Belief,
         deviations: Sequence[Deviation],
         stamp: float,
+        observation: Observation,
+        commands: Commands,
         learned: LearnedNoise | None = None,
     ) -> None:
         """Add an update, given the belief before it and the particles' deviations."""
         self.innovations.add(normalized_innovations(belief.log_weights, deviations))
         diverged = [~np.isfinite(one.values).all(axis=1) for one in deviations]
         self.diverged += int(np.any(diverged, axis=0).sum()) if diverged else 0
-        self._add_information(belief, deviations)
+        if self._predictor is not None:
+            chain, position = divmod(self.updates, _CHAIN)
+            if chain % _PERIOD == 0:
+                self._add_information(
+                    self._predictor, belief, position == 0, stamp, observation, commands
+                )
         self.updates += 1
         self._judge_fit(deviations, stamp, learned)
 
@@ -316,13 +349,47 @@ class BeliefMonitor:
         unknown = unidentifiable(self.remaining)
         return [self._task.parameters[i].name for i in self._varied if unknown[i]]
 
-    def _add_information(self, belief: Belief, deviations: Sequence[Deviation]) -> None:
-        """Add the Fisher information of an update, with the sensitivity that particles show."""
-        rows, spread = self._varied, self._task.prior.spread[self._varied]
-        if not len(rows):
+    def _add_information(
+        self,
+        predictor: Predictor,
+        belief: Belief,
+        first: bool,
+        stamp: float,
+        observation: Observation,
+        commands: Commands,
+    ) -> None:
+        """Add the information of models around a particle; each chain has another particle."""
+        last, self._last = self._last, None
+        if first:
+            predictor.write(self._around(belief))
+        elif last is not None and 0.0 < stamp - last[0] <= LONGEST_S:
+            predicted = predictor.predict(last, stamp, commands)
+            self._add_deviations(predictor.compare(predicted, observation))
+            fitted = predictor.fit(observation)
+            corrected = predictor.correct(predicted, observation, fitted, stamp - last[0])
+            self._last = stamp, corrected
             return
-        errors = np.concatenate([deviation.values for deviation in deviations], axis=1)
-        z = to_unbounded(self._task.parameters, belief.theta)[:, rows]
-        precision = np.ones(errors.shape[1])
-        jacobian = information.sensitivity(belief.log_weights, z, errors, precision, spread)
-        self.information[np.ix_(rows, rows)] += fisher_information(jacobian * spread)
+        self._last = stamp, predictor.fit(observation)
+
+    def _around(self, belief: Belief) -> Array:
+        """Return a particle with each uncertain parameter raised (n, P), then lowered (n, P)."""
+        parameters, spread = self._task.parameters, self._task.prior.spread
+        level = (0.5 + self.updates // _CHAIN * _GOLDEN) % 1.0
+        cumulative = np.cumsum(np.exp(belief.log_weights))
+        chosen = min(np.searchsorted(cumulative, level * cumulative[-1]), len(cumulative) - 1)
+        middle = to_unbounded(parameters, belief.theta[chosen : chosen + 1])
+        z = np.repeat(middle, 2 * len(self._varied), axis=0)
+        rows, steps = np.arange(len(self._varied)), _STEP * spread[self._varied]
+        z[rows, self._varied] += steps
+        z[rows + len(rows), self._varied] -= steps
+        return to_bounded(parameters, z)
+
+    def _add_deviations(self, deviations: Sequence[Deviation]) -> None:
+        """Add the Fisher information from the deviations of raised and lowered models."""
+        values = np.concatenate([one.values for one in deviations], axis=1)
+        if not np.isfinite(values).all():
+            return  # a model diverged
+        up, down = np.split(values, 2)
+        jacobian = np.zeros((values.shape[1], len(self._task.parameters)))
+        jacobian[:, self._varied] = (up - down).T / (2.0 * _STEP)
+        self.information += _SCALE * fisher_information(jacobian)

@@ -158,10 +158,12 @@ class ParticleFilter:
     def restart(self) -> None:
         """Start again from the next measurement, as after a jump; keep the belief."""
         self._last = None
+        self.monitor.restart()
 
     def activate(self, equalities: Sequence[int]) -> None:
         """Predict with these equality constraints active: a stage's grasp."""
         self._predictor.activate(equalities)
+        self.monitor.activate(equalities)
 
     def observe(
         self, stamp: float, observation: Observation, commands: Commands
@@ -193,7 +195,10 @@ class ParticleFilter:
         self._predictor.write(self.belief.theta)
         update.fitted = self._predictor.fit(observation)
         self._last = (stamp, update.fitted)
-        if not 0.0 < update.elapsed <= LONGEST_S or not self._task.parameters:
+        if not 0.0 < update.elapsed <= LONGEST_S:
+            self.monitor.restart()
+            return None
+        if not self._task.parameters:
             return None
         try:
             for step in self._measurement_update:
@@ -258,7 +263,14 @@ class ParticleFilter:
             count = sum(deviation.values.shape[1] for deviation in update.deviations)
             learned = self._learned_noise(update.values, count)
             update.variance = learned.variance
-        self.monitor.add(self.belief, update.deviations, update.stamp, learned)
+        self.monitor.add(
+            self.belief,
+            update.deviations,
+            update.stamp,
+            update.observation,
+            update.commands,
+            learned,
+        )
 
     def _learned_noise(self, values: Sequence[Indices], count: int) -> LearnedNoise:
         """Return the learned noise of `count` values, given those that weigh each block."""

@@ -36,20 +36,16 @@ def _update(theta, errors, rng, config=CONFIG, among=BLOCKS, statistics=None):
         chosen = errors[:, list(block.dofs)]
         before = statistics[i] if statistics else blocks.start(marginal, len(theta))
         variance = 1.0 if before.noise is None else before.noise.variance
-        one = blocks.update(
-            config,
-            1e9,
-            marginal,
-            particles.uniform(theta[:, marginal.columns]),
-            -0.5 * (chosen**2 / variance).sum(axis=1),
-            chosen,
-            before,
-            rng,
-            always=True,
+        belief = particles.uniform(theta)
+        evidence = -0.5 * (chosen**2 / variance).sum(axis=1)
+        weighted = blocks.reweight(config, marginal, belief, evidence, before)
+        learned = blocks.learn(1e9, marginal, weighted, chosen, before)
+        resampled, statistics_after, _ = blocks.resample(
+            config, marginal, weighted.belief, learned, rng, always=True
         )
-        updated[:, marginal.columns] = one.belief.theta
-        kept.append(one.statistics)
-        sizes.append(one.ess)
+        updated[:, marginal.columns] = resampled.theta
+        kept.append(statistics_after)
+        sizes.append(weighted.ess)
     return updated, kept, sizes
 
 

@@ -99,5 +99,5 @@ def test_updates_go_downhill(name):
     rng, plan, costs = np.random.default_rng(3), np.zeros((H, NU)), []
     for _ in range(15):
         costs.append(_mean_costs(np.broadcast_to(plan, (M, 1, H, NU)))[0])
-        plan, _ = _run(name, rng, nominal=plan, temperature=0.05)
+        plan, _ = _run(name, rng, nominal=plan, temperature=0.05, noise_variance=(0.05,))
     assert costs[-1] < 0.5 * costs[0]
