@@ -87,6 +87,9 @@ class _Update:
         return self.stamp - self.begin
 
 
+_Step = Callable[[_Update], None]
+
+
 class ParticleFilter:
     """
     Updates a belief about the parameters of a task with measurements.
@@ -121,7 +124,7 @@ class ParticleFilter:
         # several blocks have no joint weights: they are resampled separately, at every update
         self._several = len(task.blocks) > 1
         learns = self._config.likelihood.scale == 'learned'  # else the filter of the paper
-        steps: list[tuple[Callable[[_Update], None], bool]] = [
+        steps: list[tuple[_Step, bool]] = [
             (self._predict, True),
             (self._judge, True),
             (self._reweight, True),
@@ -131,8 +134,10 @@ class ParticleFilter:
             (self._redraw, learns),
             (self._follow_changes, not self._several),
         ]
-        self._time_update = (self._jump, self._drift) if len(self._changing) else ()
-        self._measurement_update = tuple(step for step, needed in steps if needed)
+        self._time_update: Sequence[_Step] = ()
+        if len(self._changing):
+            self._time_update = self._jump, self._drift
+        self._measurement_update = [step for step, needed in steps if needed]
         self.reset()
 
     def tune(self, task: Task) -> None:
