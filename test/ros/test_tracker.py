@@ -150,7 +150,7 @@ def test_a_robot_of_the_scene_is_drawn_at_its_measured_joints(harness, tmp_path)
     data.joint('swing').qpos = 0.2
     data = scene.kinematics(node._file.model, data.qpos.copy())
     block = node._file.bodies
-    expected = renderer.render_scene(node._file.model, data, node._camera, block)
+    expected = renderer.render_scene(node._file.model, data, node._tracker.camera, block)
     np.testing.assert_array_equal(node._tracker.tracked.background.crop(whole), expected)
     assert not np.array_equal(expected, empty)
 
