@@ -80,8 +80,11 @@ def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
 
 def split_at(motion: Motion, count: int) -> tuple[Motion, Motion]:
     """Return the first steps of a motion of one recording, and the others."""
-    columns = motion.qpos, motion.weights, motion.ctrl, motion.applied
-    return Motion(*(rows[:count] for rows in columns)), Motion(*(rows[count:] for rows in columns))
+    first, others = (
+        Motion(motion.qpos[rows], motion.weights[rows], motion.ctrl[rows], motion.applied[rows])
+        for rows in (slice(count), slice(count, None))
+    )
+    return first, others
 
 
 def resample(

@@ -64,7 +64,9 @@ def summarize_samples(
 ) -> dict[str, Any]:
     """Return the summary of samples theta (N, P), with their 5 % and 95 % quantiles."""
     low, high = np.quantile(theta, [0.05, 0.95], axis=0).tolist()
-    return summarize(unknowns, *moments(theta), knowledge, lowest=low, highest=high, **more)
+    mean, sd = moments(theta)
+    columns = {'lowest': low, 'highest': high, **more}
+    return summarize(unknowns, mean, sd, knowledge, None, **columns)
 
 
 def moments(theta: Array) -> tuple[Array, Array]:

@@ -7,15 +7,18 @@ the start of its first window is part of z, too.
 """
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
 from emppi_ros.identify.multiple_shooting.simulation import STEP, perturb_starts, roll_out
 from emppi_ros.model.ensemble import Ensemble
+
+_T = TypeVar('_T', bound=np.generic)
 
 
 class WindowTrajectories(NamedTuple):
@@ -75,7 +78,7 @@ class MultipleShooting:
         """Number of physics steps of one simulation of all particles."""
         return self.particles * self.variants * self.windows * self.length
 
-    def by_window(self, rows: Array) -> Array:
+    def by_window(self, rows: npt.NDArray[_T]) -> npt.NDArray[_T]:
         """Return rows of all steps (T, S) by window, (W, h, S)."""
         return rows.reshape(self.windows, self.length, -1)
 
@@ -116,7 +119,7 @@ class MultipleShooting:
         self.steps += self.cost
         states /= self.scale
         states = states.reshape(self.particles, self.variants, *states.shape[1:])
-        lost = diverged.reshape(self.particles, -1).any(axis=1)
+        lost = np.asarray(diverged.reshape(self.particles, -1).any(axis=1))
         states[lost] = 0.0
         slopes = states[:, 1:] - states[:, :1]
         slopes /= steps[:, :, None, None, None]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common import posterior_samples
@@ -76,7 +77,7 @@ class RigidBodyMethod(Method):
             [row['knowledge'] for row in summary['parameters'].values()]
         )
 
-        def prior_samples() -> report.Array:
+        def prior_samples() -> Array:
             wide = report.draw(
                 estimate, options.spread, _OVERSAMPLING * posterior_samples.PRIOR_SAMPLES, run.seed
             )

@@ -8,10 +8,9 @@ import pytest
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
-from emppi_ros.identify.csvgd.mcmc_refinement import McmcRefinement
 from emppi_ros.identify.multiple_shooting import training_data
 from emppi_ros.identify.multiple_shooting.initial_particles import initial_particles
-from emppi_ros.identify.multiple_shooting.particles import MultipleShooting, WindowJoiner
+from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
 from emppi_ros.identify.multiple_shooting.target_density import evaluate, log_likelihood
 from emppi_ros.recordings.recordings import Signal
 
@@ -77,27 +76,6 @@ def test_the_score_and_normals_are_derivatives(two):
         np.testing.assert_allclose(now.score[:, column], slope / (2 * step), rtol=1e-3, atol=1e-2)
         moved = evaluate(shooter, up).defects - evaluate(shooter, down).defects
         np.testing.assert_allclose(now.normals[:, :, column], moved / (2 * step), atol=1e-4)
-
-
-@pytest.mark.slow
-def test_starts_that_a_particle_does_not_explain_are_those_that_were_measured(two):
-    noise = [0.01, np.inf]  # no velocity was
-    both = dataclasses.replace(two[0], noise=np.array(noise))
-    both.references[16:] += 10.0  # nobody explains the second recording
-    shooter = MultipleShooting(both, 200, 3, threads=1)
-    z = initial_particles(shooter)
-    z[:, :2] = both.coordinates(TRUTH)
-    refinement = McmcRefinement(
-        lambda z: evaluate(shooter, z), WindowJoiner(shooter, threads=1).join, shooter, seed=0
-    )
-    z, now = refinement.start(z)
-    for turn in range(60):
-        z, now = refinement.draw(z, now, turn)
-    start = z[:, -2:] * shooter.problem.scale
-    sd = np.minimum(noise, shooter.problem.scale)
-    # 200 draws know a standard deviation to 5 %, and the mean to 7 % of it: four times that
-    np.testing.assert_allclose(start.std(axis=0), sd, rtol=0.2)
-    assert np.all(np.abs(start.mean(axis=0) - both.start[1]) < 0.28 * sd)
 
 
 def test_recordings_begin_where_windows_do(two):
