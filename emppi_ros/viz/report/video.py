@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import imageio.v2 as imageio
 from matplotlib.artist import Artist
@@ -259,7 +260,7 @@ def write(
     fps, is_gif = _FPS[path.suffix], path.suffix == '.gif'
     count = count_frames(record, path.suffix)
     panel = BeliefPanel(task, record, PANEL, HEIGHT)
-    settings: dict[str, float] = {'fps': fps, 'macro_block_size': 8, 'quality': 7}
+    settings: dict[str, Any] = {'fps': fps, 'macro_block_size': 8, 'quality': 7}
     if is_gif:
         settings = {'loop': 0, 'duration': 1e3 / fps}
     with (
