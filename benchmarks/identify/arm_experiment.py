@@ -3,9 +3,9 @@
 import mujoco
 import numpy as np
 
-from emppi_ros.identify.rigid_body import excitation_trajectory
-from emppi_ros.identify.rigid_body.excitation import typical_prior
-from emppi_ros.identify.rigid_body.excitation_trajectory import FourierMotion, MotionLimits
+from emppi_ros.identification.rigid_body import excitation_trajectory
+from emppi_ros.identification.rigid_body.excitation import typical_prior
+from emppi_ros.identification.rigid_body.excitation_trajectory import FourierMotion, MotionLimits
 from emppi_ros.robots.robot import load_robot
 
 STIFFNESS, DAMPING = 100.0, 20.0  # 1/s^2, 1/s: critically damped; soft, so that the model matters

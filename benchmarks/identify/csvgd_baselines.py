@@ -7,10 +7,10 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError, import_optional
-from emppi_ros.identify.multiple_shooting.initial_particles import sobol_parameters
-from emppi_ros.identify.multiple_shooting.particles import MultipleShooting
-from emppi_ros.identify.multiple_shooting.problem import LIMIT, ShootingProblem
-from emppi_ros.identify.multiple_shooting.target_density import (
+from emppi_ros.identification.multiple_shooting.initial_particles import sobol_parameters
+from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
+from emppi_ros.identification.multiple_shooting.target_density import (
     evaluate,
     log_likelihood,
 )

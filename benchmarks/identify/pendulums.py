@@ -15,7 +15,7 @@ import numpy as np
 
 from emppi_ros.core import paths
 from emppi_ros.core.arrays import Array
-from emppi_ros.identify.common.plant import Plant, UnknownParameter
+from emppi_ros.identification.common.plant import Plant, UnknownParameter
 
 PendulumController = Callable[[mujoco.MjData], Array]
 _INERTIA = UnknownParameter('inertia', 'kg m^2', 0.006, 1e-5, 0.1)

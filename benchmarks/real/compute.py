@@ -17,12 +17,12 @@ from benchmarks.real.rows import Estimate, ForecastError, RealCell, RealRow, Sco
 from emppi_ros.calibration import hardware
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify import methods
-from emppi_ros.identify.common.figures import HeldOutForecast
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.methods import Identification, RunSettings
-from emppi_ros.identify.multiple_shooting import forecast, torque_noise, windows
-from emppi_ros.identify.shooting import estimation
+from emppi_ros.identification import methods
+from emppi_ros.identification.common.figures import HeldOutForecast
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.methods import Identification, RunSettings
+from emppi_ros.identification.multiple_shooting import forecast, torque_noise, windows
+from emppi_ros.identification.shooting import estimation
 from emppi_ros.model.ensemble import Ensemble
 from emppi_ros.recordings.motion import MAX_STEPS_PER_SAMPLE, Motion, resample, split
 from emppi_ros.recordings.recordings import Recording, read_recording

@@ -14,7 +14,7 @@ from emppi_ros.belief.belief_session import BeliefSession
 from emppi_ros.belief.measurement_model import Predictor
 from emppi_ros.calibration import statistics
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identification.common.plant import Plant
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import State

@@ -11,7 +11,7 @@ from benchmarks.real import tosses as toss
 from benchmarks.real.rows import Score
 from benchmarks.real.tosses import HALF_WIDTH_M, RATE_HZ, Tosses
 from emppi_ros.calibration import statistics
-from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identification.common.plant import Plant
 
 Array = npt.NDArray[np.float64]
 _PER_WIDTH = 100.0 / (2.0 * HALF_WIDTH_M)  # % of the width

@@ -17,11 +17,11 @@ from benchmarks.study import Axis, Cells, Page, Results, Run, Selection, Study
 from emppi_ros.calibration import hardware, report
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.common import posterior_samples
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.rigid_body import arm, excitation_trajectory, inference
-from emppi_ros.identify.rigid_body import recordings as arm_recordings
-from emppi_ros.identify.rigid_body import report as rigid_body_report
+from emppi_ros.identification.common import posterior_samples
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.rigid_body import arm, excitation_trajectory, inference
+from emppi_ros.identification.rigid_body import recordings as arm_recordings
+from emppi_ros.identification.rigid_body import report as rigid_body_report
 from emppi_ros.model import scene
 from emppi_ros.recordings.recordings import Recording
 from emppi_ros.recordings.signals import Signal

@@ -27,9 +27,9 @@ from emppi_ros.calibration import hardware, report
 from emppi_ros.cli import output
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify import methods
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.methods import RunSettings
+from emppi_ros.identification import methods
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.methods import RunSettings
 from emppi_ros.priors import prior_file
 from emppi_ros.priors.distributions import Prior
 from emppi_ros.priors.prior_file import ParameterPrior, PriorFile

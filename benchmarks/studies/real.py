@@ -20,8 +20,8 @@ from emppi_ros.calibration.report import table
 from emppi_ros.cli import output
 from emppi_ros.core.errors import BenchError
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify import methods
-from emppi_ros.identify.multiple_shooting.forecast import HORIZON_S
+from emppi_ros.identification import methods
+from emppi_ros.identification.multiple_shooting.forecast import HORIZON_S
 
 
 class RealStudy(Study[RealCell, RealRow]):

@@ -24,12 +24,12 @@ from emppi_ros.articulation.topology import KinematicTree
 from emppi_ros.calibration import hardware
 from emppi_ros.core import paths
 from emppi_ros.core.errors import EmppiError, IdentificationError
-from emppi_ros.identify import methods
-from emppi_ros.identify.bayessim.starts import find_starts
-from emppi_ros.identify.methods import RunSettings
-from emppi_ros.identify.multiple_shooting import training_data
-from emppi_ros.identify.multiple_shooting.problem import ShootingProblem
-from emppi_ros.identify.multiple_shooting.training_data import WindowConfig
+from emppi_ros.identification import methods
+from emppi_ros.identification.bayessim.starts import find_starts
+from emppi_ros.identification.methods import RunSettings
+from emppi_ros.identification.multiple_shooting import training_data
+from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
+from emppi_ros.identification.multiple_shooting.training_data import WindowConfig
 
 Array = npt.NDArray[np.float64]
 SEEDS = range(100, 110)  # settings were chosen with 1 to 3, and from 200 on

@@ -20,7 +20,7 @@ from emppi_ros.articulation import mjcf, report, tracks
 from emppi_ros.articulation.topology import KinematicTree, TreeJoint
 from emppi_ros.articulation.tracks import Tracks
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identification.common.plant import Plant
 from emppi_ros.model import scene
 from emppi_ros.pipeline.mechanism import articulate
 from emppi_ros.recordings import tables

@@ -9,8 +9,8 @@ import numpy as np
 
 from emppi_ros.cli import output
 from emppi_ros.core import paths
-from emppi_ros.identify.rigid_body import excitation, excitation_trajectory
-from emppi_ros.identify.rigid_body.excitation import ExcitationConfig, ExcitationResult
+from emppi_ros.identification.rigid_body import excitation, excitation_trajectory
+from emppi_ros.identification.rigid_body.excitation import ExcitationConfig, ExcitationResult
 from emppi_ros.model import scene
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.signals import Signal, joint_units

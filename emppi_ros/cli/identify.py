@@ -12,10 +12,10 @@ import numpy as np
 from emppi_ros.cli import option_groups, output
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.identify import methods
-from emppi_ros.identify.common import checkpoint, figures
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.methods import Identification, Method, RunSettings
+from emppi_ros.identification import methods
+from emppi_ros.identification.common import checkpoint, figures
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.model import mjcf_export
 from emppi_ros.model.fields import DELAY
 from emppi_ros.pipeline.identification import identify

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from emppi_ros.identify import methods
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.methods import Identification, RunSettings
+from emppi_ros.identification import methods
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.methods import Identification, RunSettings
 from emppi_ros.recordings.recordings import Recording, check_distinct, delay_inputs, read_recording
 from emppi_ros.tasks.task import Task
 

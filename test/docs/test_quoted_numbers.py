@@ -14,7 +14,7 @@ import pytest
 import quoted_values as of
 
 from benchmarks.paper.summary import STEPS
-from emppi_ros.identify import methods
+from emppi_ros.identification import methods
 
 README, HIGHLIGHTS = 'README.md', 'docs/highlights.md'
 SPEED, CLAIMS = 'docs/performance.md', 'docs/claims.md'

@@ -84,9 +84,9 @@ def test_the_map_names_every_folder_once_and_fits_on_one_screen() -> None:
 
 
 def test_what_runs_online_never_imports_identify() -> None:
-    offline = {'articulation', 'calibration', 'identify', 'pipeline', 'cli'}
+    offline = {'articulation', 'calibration', 'identification', 'pipeline', 'cli'}
     for path in FILES:
-        assert part(path) in offline or 'identify' not in arrows(path)
+        assert part(path) in offline or 'identification' not in arrows(path)
 
 
 def test_planning_and_the_belief_do_not_know_each_other() -> None:

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.real import online
 from benchmarks.real.online import BeliefReplay, BeliefSnapshot, JointStates
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identification.common.plant import Plant
 
 TRUTH = np.array([0.7, 0.02, 0.05, 0.03])  # mass, inertia, damping, friction
 SD = np.array([5e-4, 0.02])

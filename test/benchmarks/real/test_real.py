@@ -19,8 +19,8 @@ from emppi_ros.calibration.report import Provenance
 from emppi_ros.cli import main
 from emppi_ros.core.errors import BenchError, ConfigError, IdentificationError
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.multiple_shooting.simulation import make_ensemble
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.multiple_shooting.simulation import make_ensemble
 from emppi_ros.model.ensemble import State
 
 DATA = Path(__file__).parents[2] / 'data'

@@ -14,7 +14,7 @@ from benchmarks.real.datasets import DATASETS, tosses_of
 from benchmarks.real.tosses import RATE_HZ, Tosses
 from benchmarks.studies.real import RealStudy
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identification.common.plant import Plant
 from emppi_ros.model.ensemble import State
 
 DATA = Path(__file__).parents[2] / 'data'

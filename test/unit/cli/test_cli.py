@@ -38,7 +38,13 @@ def test_each_module_has_the_commands_of_the_registry() -> None:
 
 
 def test_a_command_imports_only_its_own_module() -> None:
-    slow = ['matplotlib', 'scipy.signal', 'scipy.stats', 'emppi_ros.identify', 'emppi_ros.bench']
+    slow = [
+        'matplotlib',
+        'scipy.signal',
+        'scipy.stats',
+        'emppi_ros.identification',
+        'emppi_ros.bench',
+    ]
     code = (
         'import sys; from emppi_ros.cli import make_parser; make_parser("task"); '
         f'print([name for name in {slow} if name in sys.modules])'

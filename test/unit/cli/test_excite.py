@@ -9,9 +9,9 @@ from emppi_ros.app.synthetic_recording import write_recording
 from emppi_ros.app.trace import Trace
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.rigid_body import excitation, excitation_trajectory
-from emppi_ros.identify.rigid_body.excitation import ClearanceChecker
-from emppi_ros.identify.rigid_body.excitation_trajectory import MotionLimits
+from emppi_ros.identification.rigid_body import excitation, excitation_trajectory
+from emppi_ros.identification.rigid_body.excitation import ClearanceChecker
+from emppi_ros.identification.rigid_body.excitation_trajectory import MotionLimits
 from emppi_ros.recordings.recordings import read_recording
 from emppi_ros.robots.robot import load_robot
 from emppi_ros.sim.simulated_robot import SimulatedRobot

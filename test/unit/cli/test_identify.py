@@ -9,7 +9,7 @@ import yaml
 
 from benchmarks.identify import pendulums
 from emppi_ros.cli import main
-from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identification.common.plant import Plant
 from emppi_ros.tasks.task import load_task
 
 TRUTH = {'pole_mass': 0.31, 'pole_inertia': 0.022}

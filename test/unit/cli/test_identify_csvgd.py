@@ -12,14 +12,18 @@ import yaml
 from benchmarks.identify import csvgd_systems, pendulums
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import sysid
-from emppi_ros.identify.common import checkpoint
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.csvgd import csvgd
-from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
-from emppi_ros.identify.csvgd.method import STIFFNESS
-from emppi_ros.identify.multiple_shooting import particle_summary, training_data, window_search
-from emppi_ros.identify.multiple_shooting.training_data import WindowConfig
+from emppi_ros.identification import sysid
+from emppi_ros.identification.common import checkpoint
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.csvgd import csvgd
+from emppi_ros.identification.csvgd.csvgd import CsvgdConfig
+from emppi_ros.identification.csvgd.method import STIFFNESS
+from emppi_ros.identification.multiple_shooting import (
+    particle_summary,
+    training_data,
+    window_search,
+)
+from emppi_ros.identification.multiple_shooting.training_data import WindowConfig
 from emppi_ros.recordings.recordings import read_recording
 from emppi_ros.tasks.task import load_task
 

@@ -8,10 +8,10 @@ import yaml
 
 from benchmarks.identify import pendulums
 from emppi_ros.cli import main
-from emppi_ros.identify.common import checkpoint
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.csvgd import csvgd
-from emppi_ros.identify.multiple_shooting import particle_summary
+from emppi_ros.identification.common import checkpoint
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.csvgd import csvgd
+from emppi_ros.identification.multiple_shooting import particle_summary
 from emppi_ros.tasks.task import load_task
 
 MASSES = 0.31, 0.25

@@ -10,7 +10,7 @@ import yaml
 from benchmarks.studies import payload
 from emppi_ros.cli import main
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.rigid_body import arm, mjcf_export
+from emppi_ros.identification.rigid_body import arm, mjcf_export
 
 ARM = """
 <mujoco><option timestep="0.01"/>

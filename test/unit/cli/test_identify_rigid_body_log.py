@@ -8,7 +8,7 @@ import pytest
 from benchmarks.identify import arm_experiment
 from emppi_ros.cli import main
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.rigid_body import arm, excitation_trajectory
+from emppi_ros.identification.rigid_body import arm, excitation_trajectory
 
 pytestmark = pytest.mark.slow
 JOINTS = [f'panda_joint{i}' for i in range(1, 8)]

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from emppi_ros.cli import main
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.rigid_body import arm, inference, report
-from emppi_ros.identify.rigid_body import recordings as arm_recordings
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.rigid_body import arm, inference, report
+from emppi_ros.identification.rigid_body import recordings as arm_recordings
 from emppi_ros.recordings.recordings import read_recording
 
 ARM = """

@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from emppi_ros.cli import main
-from emppi_ros.identify.common import checkpoint
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.filter import method
-from emppi_ros.identify.rigid_body import arm as arms
-from emppi_ros.identify.rigid_body import recordings as arm_recordings
-from emppi_ros.identify.states import residuals
+from emppi_ros.identification.common import checkpoint
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.filter import method
+from emppi_ros.identification.rigid_body import arm as arms
+from emppi_ros.identification.rigid_body import recordings as arm_recordings
+from emppi_ros.identification.states import residuals
 from emppi_ros.recordings.motion import resample
 from emppi_ros.recordings.recordings import read_recording
 from emppi_ros.tasks.task import load_task, task_text

@@ -11,7 +11,7 @@ from benchmarks.identify import pendulums
 from emppi_ros.articulation import tracks
 from emppi_ros.cli import main
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identification.common.plant import Plant
 from emppi_ros.recordings import bags, tables
 from emppi_ros.recordings.recordings import read_recording
 from emppi_ros.tasks.task import load_task

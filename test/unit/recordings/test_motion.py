@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.plant import Plant, UnknownParameter
-from emppi_ros.identify.states import diagnostics, method
-from emppi_ros.identify.states.estimation import estimate
-from emppi_ros.identify.states.solver import SolverConfig
+from emppi_ros.identification.common.plant import Plant, UnknownParameter
+from emppi_ros.identification.states import diagnostics, method
+from emppi_ros.identification.states.estimation import estimate
+from emppi_ros.identification.states.solver import SolverConfig
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.motion import default_step, resample
 from emppi_ros.recordings.recordings import Recording, read_recording

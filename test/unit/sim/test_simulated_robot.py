@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import ParameterError
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.rigid_body import arm
+from emppi_ros.identification.rigid_body import arm
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.sim.simulated_robot import SimulatedRobot, move_to_free_space
 from emppi_ros.sim.true_parameters import TrueParameters, draw_truth

@@ -1,0 +1,199 @@
+r"""
+Mixture density networks: mixtures of Gaussians that depend on an input (Bishop 1994).
+
+A network maps an input x to log weights, means, and inverse roots of the covariances of K
+Gaussians in P dimensions. It minimizes the mean of -log q(theta | x) over pairs that were drawn
+from a prior and a simulator, by Adam (Kingma and Ba 2015) with exact gradients. It approximates
+the posterior. With hidden layers of tanh units this is an MDN; without them, on random Fourier
+features of x, it is an MDRFF (Heiden et al. 2022, supplement 2.4.2).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+
+from emppi_ros.core.arrays import Array
+from emppi_ros.identification.bayessim.gaussian_mixture import GaussianMixture
+
+_LOG_SCALES = -6.0, 10.0  # bounds of the log of a root's diagonal
+_OUTPUT_SHARE = 0.1  # of the usual size of initial weights: mixtures start out alike
+_SPREAD = 0.5  # of initial means
+_DECAY, _SQUARE_DECAY, _EPSILON = 0.9, 0.999, 1e-8  # of Adam
+_IMPROVEMENT = 1e-4  # of the loss, that counts
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How a network is trained."""
+
+    components: int = 5
+    hidden: tuple[int, ...] = (24, 24)
+    epochs: int = 500
+    batch: int = 100
+    learning_rate: float = 1e-3
+    patience: int = 30  # epochs without improvement on the validation pairs, then it stops
+    validation: float = 0.1  # share of the pairs
+
+
+class Layer(NamedTuple):
+    """An affine map."""
+
+    weights: Array  # (inputs, outputs)
+    offsets: Array  # (outputs,)
+
+
+class Network(NamedTuple):
+    """Layers with tanh between them; the outputs of the last describe K Gaussians."""
+
+    layers: tuple[Layer, ...]
+    components: int
+    parameters: int
+
+    def mixture(self, inputs: Array) -> GaussianMixture:
+        """Return the mixture for an input (X,)."""
+        heads = split(self, activations(self, inputs[None])[-1])
+        return GaussianMixture(
+            heads.logits[0] - logsumexp(heads.logits[0]), heads.means[0], roots(heads)[0]
+        )
+
+
+class Heads(NamedTuple):
+    """Outputs of a network for N inputs."""
+
+    logits: Array  # (N, K) log weights, not normalized
+    means: Array  # (N, K, P)
+    log_scales: Array  # (N, K, P) log of the diagonal of the roots
+    lower: Array  # (N, K, P (P - 1) / 2) below the diagonal
+
+
+def make(
+    config: TrainingConfig, inputs: int, parameters: int, rng: np.random.Generator
+) -> Network:
+    """Return an untrained network for inputs of a size, and so many parameters."""
+    count, size = config.components, parameters
+    outputs = count * (1 + 2 * size + size * (size - 1) // 2)
+    sizes = [inputs, *config.hidden, outputs]
+    layers = [
+        Layer(rng.standard_normal((a, b)) / np.sqrt(a), np.zeros(b))
+        for a, b in zip(sizes[:-1], sizes[1:], strict=True)
+    ]
+    last = Layer(_OUTPUT_SHARE * layers[-1].weights, layers[-1].offsets)
+    last.offsets[count : count + count * size] = _SPREAD * rng.standard_normal(count * size)
+    return Network((*layers[:-1], last), count, size)
+
+
+def activations(network: Network, inputs: Array) -> list[Array]:
+    """Return the values of all layers, inputs (N, X) first."""
+    values = [inputs]
+    for index, layer in enumerate(network.layers):
+        now = values[-1] @ layer.weights + layer.offsets
+        values.append(now if index == len(network.layers) - 1 else np.tanh(now))
+    return values
+
+
+def split(network: Network, outputs: Array) -> Heads:
+    """Return the outputs (N, ...) of the last layer by meaning."""
+    count, size = network.components, network.parameters
+    logits, means, scales, lower = np.split(
+        outputs, np.cumsum([count, count * size, count * size]), axis=1
+    )
+    shape = len(outputs), count, size
+    return Heads(
+        logits,
+        means.reshape(shape),
+        np.clip(scales.reshape(shape), *_LOG_SCALES),
+        lower.reshape(*shape[:2], -1),
+    )
+
+
+def roots(heads: Heads) -> Array:
+    """Return the inverse roots of the covariances (N, K, P, P)."""
+    size = heads.means.shape[2]
+    full = np.zeros((*heads.means.shape, size))
+    full[(..., *np.tril_indices(size, -1))] = heads.lower
+    full[..., np.arange(size), np.arange(size)] = np.exp(heads.log_scales)
+    return full
+
+
+def loss_and_gradient(
+    network: Network, inputs: Array, targets: Array
+) -> tuple[float, list[Layer]]:
+    """
+    Return the mean of -log q(theta | x) over pairs, and its derivatives.
+
+    `inputs` are (N, X), `targets` (N, P). A scale at its bound has no derivative.
+    """
+    values = activations(network, inputs)
+    heads = split(network, values[-1])
+    root, deviation = roots(heads), targets[:, None] - heads.means
+    whitened = np.einsum('nkij,nkj->nki', root, deviation)
+    parts = (
+        heads.logits - logsumexp(heads.logits, axis=1, keepdims=True)
+        + heads.log_scales.sum(axis=2) - 0.5 * np.sum(whitened**2, axis=2)
+    )  # fmt: skip
+    total = logsumexp(parts, axis=1)
+    share = np.exp(parts - total[:, None])[..., None]  # of each component, given theta
+    size = network.parameters
+    below = np.tril_indices(size, -1)
+    inside = (heads.log_scales > _LOG_SCALES[0]) & (heads.log_scales < _LOG_SCALES[1])
+    slopes = (
+        softmax(heads.logits, axis=1) - share[..., 0],
+        -share * np.einsum('nkij,nki->nkj', root, whitened),
+        share * (whitened * np.exp(heads.log_scales) * deviation - 1.0) * inside,
+        share * (whitened[..., below[0]] * deviation[..., below[1]]),
+    )
+    number = len(inputs)
+    slope = np.concatenate([part.reshape(number, -1) for part in slopes], axis=1) / number
+    gradient: list[Layer] = []
+    for index in range(len(network.layers) - 1, -1, -1):
+        gradient.insert(0, Layer(values[index].T @ slope, slope.sum(axis=0)))
+        if index:
+            slope = (slope @ network.layers[index].weights.T) * (1.0 - values[index] ** 2)
+    return float(0.5 * size * np.log(2.0 * np.pi) - total.mean()), gradient
+
+
+def train(
+    config: TrainingConfig,
+    inputs: Array,
+    targets: Array,
+    rng: np.random.Generator,
+    progress: Callable[[int, float], None] = lambda *_: None,
+) -> tuple[Network, Array]:
+    """
+    Return the network with the lowest loss on validation pairs, and that loss by epoch.
+
+    `inputs` (N, X) and `targets` (N, P) are pairs of about unit variance. The initial weights, the
+    validation pairs and the order of batches come from `rng`; `progress` gets epochs and loss.
+    """
+    network = make(config, inputs.shape[1], targets.shape[1], rng)
+    order = rng.permutation(len(inputs))
+    held = max(1, round(config.validation * len(inputs)))
+    checked, used = order[:held], order[held:]
+    weights = [part for layer in network.layers for part in layer]
+    means, squares = ([np.zeros_like(part) for part in weights] for _ in range(2))
+    best, kept, waited, step = np.inf, [part.copy() for part in weights], 0, 0
+    losses: list[float] = []
+    for epoch in range(config.epochs):
+        batches = np.array_split(rng.permutation(used), max(len(used) // config.batch, 1))
+        for batch in batches:
+            step += 1
+            _, gradient = loss_and_gradient(network, inputs[batch], targets[batch])
+            flat = [part for layer in gradient for part in layer]
+            for part, slope, mean, square in zip(weights, flat, means, squares, strict=True):
+                mean[...] = _DECAY * mean + (1.0 - _DECAY) * slope
+                square[...] = _SQUARE_DECAY * square + (1.0 - _SQUARE_DECAY) * slope**2
+                size = np.sqrt(square / (1.0 - _SQUARE_DECAY**step)) + _EPSILON
+                part[...] = part - config.learning_rate * mean / (1.0 - _DECAY**step) / size
+        losses.append(loss_and_gradient(network, inputs[checked], targets[checked])[0])
+        progress(epoch + 1, losses[-1])
+        waited += 1
+        if losses[-1] < best - _IMPROVEMENT:
+            best, kept, waited = losses[-1], [part.copy() for part in weights], 0
+        if waited > config.patience:
+            break
+    for part, value in zip(weights, kept, strict=True):
+        part[...] = value
+    return network, np.array(losses)

@@ -1,0 +1,157 @@
+"""
+Pairs of parameters and summaries of the recordings that they would give, from the simulator.
+
+Parameters are drawn from a uniform prior within their bounds (in the logarithm, if these are more
+than a decade apart), start states from what the measurements tell of them (see `starts`), and
+measurement noise is added. Each pair has a random generator of its own, so that any partition
+gives the same bits.
+"""
+
+from collections.abc import Callable, Sequence
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification.bayessim.starts import StartDistribution
+from emppi_ros.identification.bayessim.summaries import SUMMARIES, check_length
+from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
+from emppi_ros.identification.multiple_shooting.simulation import roll_out
+from emppi_ros.model.ensemble import Ensemble
+from emppi_ros.parallel.workers import Share
+
+BLOCK = 200  # pairs that are simulated at a time
+_FEWEST = 0.5  # of the pairs must be simulated without divergence
+
+
+class Pairs(NamedTuple):
+    """Parameters and summaries that belong together; NaN if the simulation diverged."""
+
+    coordinates: Array  # (N, P) as of `ShootingProblem.coordinates`
+    summaries: Array  # (N, F)
+
+
+class PairSimulation:
+    """Simulates pairs by their number."""
+
+    def __init__(
+        self,
+        problem: ShootingProblem,
+        starts: Sequence[StartDistribution],
+        summary: str,
+        seed: int,
+        pairs: int,
+        threads: int = 0,
+    ) -> None:
+        """Create the models for a number of pairs; `starts` are of each recording."""
+        self._problem, self._starts, self._seed = problem, starts, seed
+        self._summary = SUMMARIES[summary]
+        measured = np.isfinite(problem.noise)
+        rows = np.ones((len(problem.controls), len(measured)), bool)
+        if problem.observed is not None:
+            rows = problem.observed
+        self._sampled = np.all(rows[:, measured], axis=1)  # steps with a measurement of everything
+        for begin, end in zip(*_bounds(problem), strict=True):
+            check_length(int(np.sum(self._sampled[begin:end])))
+        self._ensemble = Ensemble(problem.model, problem.parameters, pairs, 1, threads)
+
+    def simulate(self, numbers: Array) -> Pairs:
+        """Return the pairs of numbers (N,)."""
+        problem, ensemble = self._problem, self._ensemble
+        rngs = [np.random.default_rng([self._seed, int(number)]) for number in numbers]
+        size = len(problem.parameters)
+        coordinates = np.array([rng.uniform(-LIMIT, LIMIT, size) for rng in rngs])
+        ensemble.write(problem.theta(coordinates))
+        parts, diverged = [], np.zeros(len(rngs), bool)
+        for start, begin, end in zip(self._starts, *_bounds(problem), strict=True):
+            drawn = start.mean + _normal(rngs, len(start.mean)) @ start.root.T
+            steps = np.arange(begin, end)[None]
+            states, lost = roll_out(ensemble, problem.inputs, steps, drawn[:, None])
+            diverged |= lost
+            noise = _normal(rngs, end - begin, states.shape[-1])
+            rows = self._sampled[begin:end]
+            parts.append(self._summarize(states[:, 0, rows], noise[:, rows]))
+        summaries = np.concatenate(parts, axis=1)
+        return Pairs(
+            np.where(diverged[:, None], np.nan, coordinates),
+            np.where(diverged[:, None], np.nan, summaries),
+        )
+
+    def observed(self) -> Array:
+        """Return the summary (F,) of the recordings."""
+        states = self._problem.references[None]
+        return np.concatenate(
+            [
+                self._summarize(states[:, begin:end][:, self._sampled[begin:end]], np.zeros(()))
+                for begin, end in zip(*_bounds(self._problem), strict=True)
+            ],
+            axis=1,
+        )[0]
+
+    def _summarize(self, states: Array, noise: Array) -> Array:
+        """Return summaries of what is measured of states (N, T, S), with normal noise."""
+        problem = self._problem
+        measured = np.isfinite(problem.noise)
+        sd = np.where(measured, problem.noise, 0.0)
+        values = (states + sd * noise) / problem.scale
+        return self._summary(values[..., measured])
+
+
+PairRecipe = Callable[[int, int], PairSimulation]  # pairs, threads
+
+
+def simulate_all(
+    recipe: PairRecipe,
+    count: int,
+    resumed: Pairs | None,
+    watch: Callable[[Pairs], None],
+    threads: int = 0,
+    share: Share | None = None,
+) -> Pairs:
+    """
+    Return the first `count` pairs that do not diverge, `resumed` ones first.
+
+    `watch` gets all pairs so far, diverged ones with them, after each block. IdentificationError
+    if more than half of the simulations diverge.
+    """
+    pairs = resumed
+    simulate = _simulator(recipe, threads, share)
+    while pairs is None or np.sum(_valid(pairs)) < count:
+        done = 0 if pairs is None else len(pairs.coordinates)
+        if pairs is not None and done >= count / _FEWEST:
+            raise IdentificationError(
+                f'{done - np.sum(_valid(pairs))} of {done} simulations diverge: reduce the bounds '
+                'of the parameters, or the time step'
+            )
+        numbers = np.arange(done, done + BLOCK, dtype=np.float64)
+        blocks = [*([] if pairs is None else [pairs]), *simulate(numbers)]
+        pairs = Pairs(*(np.concatenate(columns) for columns in zip(*blocks, strict=True)))
+        watch(pairs)
+    valid = _valid(pairs)
+    return Pairs(*(part[valid][:count] for part in pairs))
+
+
+def _simulator(
+    recipe: PairRecipe, threads: int, share: Share | None
+) -> Callable[[Array], list[Pairs]]:
+    """Return what simulates the pairs of numbers (N,): on a cluster, or here."""
+    if share is not None:
+        return functools.partial(share, 'simulate')  # workers make their own
+    here = recipe(BLOCK, threads)
+    return lambda numbers: [here.simulate(numbers)]
+
+
+def _valid(pairs: Pairs) -> Bools:
+    return np.all(np.isfinite(pairs.summaries), axis=1)
+
+
+def _bounds(problem: ShootingProblem) -> tuple[list[int], list[int]]:
+    """Return first and last step of each recording."""
+    begins = list(problem.first_steps or (0,))
+    return begins, [*begins[1:], len(problem.controls)]
+
+
+def _normal(rngs: list[np.random.Generator], *shape: int) -> Array:
+    return np.array([rng.standard_normal(shape) for rng in rngs])

@@ -1,0 +1,163 @@
+"""
+Constrained Stein variational gradient descent (Heiden et al., ICRA 2022).
+
+Particles follow the SVGD direction. Each satisfies its own constraints (parameter limits, and
+continuity between windows) by a quadratic penalty whose stiffness grows, in place of the paper's
+multipliers. A last phase that is not in the paper refines particles by MCMC (`mcmc_refinement`).
+Particles begin all over the limits, or near an estimate (`ParticleStart`) if windows are
+independent.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from emppi_ros.core.arrays import Array
+from emppi_ros.identification.csvgd.mcmc_refinement import McmcRefinement
+from emppi_ros.identification.csvgd.svgd import SteinNewton
+from emppi_ros.identification.multiple_shooting import target_density
+from emppi_ros.identification.multiple_shooting.initial_particles import (
+    ParticleStart,
+    initial_particles,
+)
+from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
+from emppi_ros.parallel.workers import Share
+
+
+@dataclass(frozen=True)
+class CsvgdConfig:
+    """Configuration of an inference."""
+
+    particles: int = 100
+    iterations: int = 500
+    windows: int = 1
+    stiffness: tuple[float, float] = (1e3, 1e7)  # of the constraint penalty, first and last
+    settling: float = 0.2  # last share of iterations: MCMC refinement, half ascent, half draws
+    seed: int = 0  # of the MCMC draws
+
+
+class CsvgdState(NamedTuple):
+    """Checkpoint of an inference after some iterations."""
+
+    iteration: int
+    z: Array  # (N, D)
+    damping: Array  # (N,) of the next step
+    steps: int  # total physics steps
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Return all fields as arrays by name."""
+        return {name: np.asarray(value) for name, value in self._asdict().items()}
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, Array]) -> 'CsvgdState':
+        """Return the state stored by `to_arrays`."""
+        z, damping = arrays['z'], arrays['damping']
+        return cls(int(arrays['iteration']), z, damping, int(arrays['steps']))
+
+
+class CsvgdProgress(NamedTuple):
+    """Checkpoint and density of an iteration, for callbacks."""
+
+    state: CsvgdState
+    evaluation: target_density.Evaluation
+
+    @property
+    def iteration(self) -> int:
+        """Number of completed iterations."""
+        return self.state.iteration
+
+
+class CsvgdPosterior(NamedTuple):
+    """Particles of the posterior, and diagnostics."""
+
+    theta: Array  # (N, P), within the limits
+    log_p: Array  # (N,) log density of the windows
+    z: Array  # (N, D), before parameters are clipped to their limits
+    beyond: float  # largest violation of a limit, in coordinates
+    defect: float  # rms gap between windows, in units of the states' spread
+    steps: int  # physics steps
+
+
+def has_settled(before: Array, z: Array, curvature: Array) -> bool:
+    """
+    Return whether the particles (N, D) that moved did so by less than draws of a posterior differ.
+
+    M of them moved. The length of their mean step, in the metric of the mean curvature (N, D, D)
+    and as an RMS over coordinates, is compared with the standard error of the mean of M draws.
+    """
+    moved = np.any(z != before, axis=1)
+    if not moved.any():
+        return False
+    step = (z - before)[moved].mean(axis=0)
+    length = np.sqrt(step @ curvature.mean(axis=0) @ step / len(step))
+    return bool(length < moved.sum() ** -0.5)
+
+
+def infer(
+    problem: ShootingProblem,
+    settings: CsvgdConfig,
+    threads: int = 0,
+    watch: Callable[[CsvgdProgress], None] = lambda _: None,
+    state: CsvgdState | None = None,
+    share: Share | None = None,
+    begin: ParticleStart | None = None,
+) -> CsvgdPosterior:
+    """
+    Return particles of the posterior.
+
+    `watch` is called before every iteration. Passing one of the states it received as `state`
+    resumes the inference, with the same bits as without the interruption. `share` simulates
+    particles on a cluster, which changes no bit either. Particles that `begin` near one estimate
+    need no growing stiffness, ascent or jumps: they move until their mean has settled, and draws
+    follow.
+    """
+    simulation = target_density.ParticleSimulation(
+        problem, settings.windows, settings.particles, threads, share
+    )
+    shooter, density = simulation.shooter, simulation.density
+    if state is not None:
+        z = state.z.copy()
+    elif begin is None:
+        z = initial_particles(shooter)
+    else:
+        z = begin.draw(settings.particles, shooter.unknown, settings.seed)
+    now = density(z)
+    stepper = SteinNewton(density, len(z))
+    refinement = McmcRefinement(density, simulation.make_continuous, shooter, settings.seed)
+    last = settings.iterations
+    svgd_end = last - round(settings.settling * last)
+    draws_start = (svgd_end + last) // 2
+    # the stiffness grows to its last value at four fifths of the SVGD phase
+    stiffnesses = np.geomspace(*settings.stiffness, max(4 * svgd_end // 5, 1))
+    if begin is not None:
+        svgd_end, stiffnesses = draws_start, stiffnesses[-1:]
+    iteration = 0
+    if state is not None:
+        iteration, shooter.steps = state.iteration, state.steps
+        (stepper if iteration <= svgd_end else refinement).damping = state.damping
+    while iteration < last:
+        damping = (stepper if iteration <= svgd_end else refinement).damping
+        saved = CsvgdState(iteration, z, damping, shooter.steps)
+        watch(CsvgdProgress(saved, now))
+        if iteration < svgd_end:
+            before, stiffness = z, float(stiffnesses[min(iteration, len(stiffnesses) - 1)])
+            z, now = stepper.step(z, now, stiffness)
+            settled = begin is not None and has_settled(before, z, now.curvature)
+            iteration = svgd_end if settled else iteration + 1
+            continue
+        if iteration == svgd_end:
+            z, now = refinement.start(z)
+        if iteration == draws_start and begin is None:
+            z, now = refinement.jump(z, now)
+        if iteration < draws_start:
+            z, now = refinement.ascend(z, now)
+        else:
+            z, now = refinement.draw(z, now, iteration - draws_start)
+        iteration += 1
+    unknown = shooter.unknown
+    theta, defects = problem.theta(z[:, :unknown]), now.defects[:, unknown:]
+    outside = float(np.abs(now.defects[:, :unknown]).max())
+    defect = float(np.sqrt(np.mean(defects**2))) if defects.size else 0.0
+    return CsvgdPosterior(theta, now.log_p, z, outside, defect, shooter.steps)

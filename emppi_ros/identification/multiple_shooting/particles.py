@@ -1,0 +1,199 @@
+"""
+The windows of particles, in the coordinates of a problem.
+
+A particle is z = (theta, s_1, ..., s_{W-1}): the parameters, and the initial states of all
+windows but the first, in units of their spread. If the initial state of a recording is unknown,
+the start of its first window is part of z, too.
+"""
+
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
+from emppi_ros.identification.multiple_shooting.simulation import STEP, perturb_starts, roll_out
+from emppi_ros.model.ensemble import Ensemble
+
+_T = TypeVar('_T', bound=np.generic)
+
+
+class WindowTrajectories(NamedTuple):
+    """Trajectories of N particles in W windows of h steps, and their derivatives."""
+
+    states: Array  # (N, W, h, S)
+    slopes: Array  # (N, V, W, h, S): V are the parameters, then the components of own starts
+    diverged: Bools  # (N,)
+
+
+class MultipleShooting:
+    """Simulates N particles in W windows of h steps each."""
+
+    def __init__(
+        self,
+        problem: ShootingProblem,
+        particles: int,
+        windows: int = 1,
+        threads: int = 0,
+        slopes: bool = True,
+    ) -> None:
+        """Set up N (1 + P + S) models with W rollouts each; without derivatives, N models."""
+        count = len(problem.controls)
+        if windows < 1 or count % windows:
+            raise IdentificationError(
+                f'{count} steps do not divide into {windows} windows of equal length'
+            )
+        self.length = count // windows
+        if any(begin % self.length for begin in problem.first_steps):
+            raise IdentificationError(
+                f'recordings do not begin at multiples of the window length, {self.length} steps'
+            )
+        self.problem, self.particles, self.windows = problem, particles, windows
+        self.unknown = len(problem.parameters)
+        self.states = problem.start.shape[-1]
+        self.first = 0 if problem.first_steps else 1  # first window whose start is estimated
+        learned = windows - self.first
+        self.variants = 1 + slopes * (self.unknown + (self.states if learned else 0))
+        self.size = self.unknown + learned * self.states
+        # first and last window of each recording
+        self.firsts = np.array(problem.first_steps or (0,)) // self.length
+        self.lasts = np.append(self.firsts[1:], windows) - 1
+        joined = np.setdiff1d(np.arange(1, windows), self.firsts) if problem.continuous else ()
+        self.joined = [int(window) for window in joined]  # windows that continue the previous one
+        self.time_steps = np.arange(count).reshape(windows, self.length)
+        self.steps = 0  # total physics steps
+        self._threads = threads
+
+    @cached_property
+    def ensemble(self) -> Ensemble:
+        """The models, created on first use: a cluster may simulate instead."""
+        models, problem = self.particles * self.variants, self.problem
+        return Ensemble(problem.model, problem.parameters, models, self.windows, self._threads)
+
+    @property
+    def cost(self) -> int:
+        """Number of physics steps of one simulation of all particles."""
+        return self.particles * self.variants * self.windows * self.length
+
+    def by_window(self, rows: npt.NDArray[_T]) -> npt.NDArray[_T]:
+        """Return rows of all steps (T, S) by window, (W, h, S)."""
+        return rows.reshape(self.windows, self.length, -1)
+
+    @cached_property
+    def scale(self) -> Array:
+        """The spread (S,) of states: their unit in z."""
+        return self.problem.scale
+
+    @property
+    def measurements(self) -> Array:
+        """The measured states (W, h, S) in units of their spread."""
+        return self.by_window(self.problem.references / self.scale)
+
+    @cached_property
+    def noise(self) -> Array:
+        """
+        Noise of measurements in units of the states' spread; infinite where there is none.
+
+        Its shape is (S,), or (W, h, S) if not every step was measured.
+        """
+        noise = self.problem.noise / self.scale
+        if self.problem.observed is None:
+            return noise
+        return self.by_window(np.where(self.problem.observed, noise, np.inf))
+
+    def simulate(self, z: Array) -> WindowTrajectories:
+        """Return the windows of particles (N, D), with derivatives."""
+        steps, starts = self._write_parameters(z), self.starts(z) * self.scale
+        if self.first:
+            first = np.broadcast_to(self.problem.start, (self.particles, 1, self.states))
+            starts = np.concatenate([first, starts], axis=1)
+        if self.windows > self.first and self.variants > 1:
+            starts = perturb_starts(starts, self.unknown, self.scale, self.first)
+        else:
+            starts = np.repeat(starts[:, None], self.variants, axis=1)
+        starts = starts.reshape(-1, self.windows, self.states)
+        states, diverged = roll_out(self.ensemble, self.problem.inputs, self.time_steps, starts)
+        self.steps += self.cost
+        states /= self.scale
+        states = states.reshape(self.particles, self.variants, *states.shape[1:])
+        lost = np.asarray(diverged.reshape(self.particles, -1).any(axis=1))
+        states[lost] = 0.0
+        slopes = states[:, 1:] - states[:, :1]
+        slopes /= steps[:, :, None, None, None]
+        return WindowTrajectories(states[:, 0], slopes, lost)
+
+    def _write_parameters(self, z: Array) -> Array:
+        """Write the parameters of all models; return the difference steps (N, V)."""
+        centre = z[:, : self.unknown]
+        steps = np.full((self.particles, self.variants - 1), STEP)
+        rows = np.repeat(self.problem.theta(centre)[:, None], self.variants, axis=1)
+        if self.variants > 1:
+            inwards = np.where(centre > 0.0, -STEP, STEP)
+            moved = self.problem.theta(np.clip(centre, -LIMIT, LIMIT) + inwards)
+            # the actual step in floating point
+            taken = self.problem.coordinates(moved) - self.problem.coordinates(rows[:, 0])
+            steps[:, : self.unknown] = taken
+            index = np.arange(self.unknown)
+            rows[:, 1 + index, index] = moved
+        self.ensemble.write(rows.reshape(-1, self.unknown))
+        return steps
+
+    def starts(self, z: Array) -> Array:
+        """Return the estimated window starts (N, W - first, S) in units of states' spread."""
+        return z[:, self.unknown :].reshape(len(z), self.windows - self.first, self.states)
+
+    def start_slice(self, window: int) -> slice:
+        """Return the slice of z that holds the initial state of a window."""
+        begin = self.unknown + (window - self.first) * self.states
+        return slice(begin, begin + self.states)
+
+    def measured_starts(self) -> Array:
+        """Return measured initial states (W - first, S) of the windows in z."""
+        starts = np.empty((self.windows, self.states))
+        starts[1:] = self.measurements[:-1, -1]
+        starts[self.firsts] = self.problem.start / self.scale
+        return starts[self.first :]
+
+
+class WindowJoiner:
+    """Sets the start of each window to the end of the one before."""
+
+    def __init__(self, shooter: MultipleShooting, threads: int = 0) -> None:
+        """Set up one model per particle, with one rollout per recording."""
+        self.shooter, self._threads = shooter, threads
+        self._turns = int(np.max(shooter.lasts - shooter.firsts))  # windows in sequence
+
+    @cached_property
+    def _ensemble(self) -> Ensemble:
+        problem, recordings = self.shooter.problem, len(self.shooter.firsts)
+        return Ensemble(
+            problem.model, problem.parameters, self.shooter.particles, recordings, self._threads
+        )
+
+    @property
+    def cost(self) -> int:
+        """Number of physics steps of one call of `join`."""
+        shooter = self.shooter
+        return self._turns * shooter.particles * len(shooter.firsts) * shooter.length
+
+    def join(self, z: Array) -> Array:
+        """Return particles (N, D) with continuous trajectories: zero defects."""
+        shooter, z = self.shooter, z.copy()
+        if not shooter.joined:
+            return z
+        firsts, lasts, scale = shooter.firsts, shooter.lasts, shooter.scale
+        self._ensemble.write(shooter.problem.theta(z[:, : shooter.unknown]))
+        start = np.broadcast_to(shooter.problem.start, (len(z), len(firsts), shooter.states))
+        if not shooter.first:
+            start = shooter.starts(z)[:, firsts] * scale
+        shooter.steps += self.cost
+        for count in range(self._turns):
+            # finished recordings repeat their last window; the result is unused
+            steps = shooter.time_steps[np.minimum(firsts + count, lasts)]
+            start = roll_out(self._ensemble, shooter.problem.inputs, steps, start)[0][:, :, -1]
+            for row in np.flatnonzero(firsts + count < lasts):
+                z[:, shooter.start_slice(firsts[row] + count + 1)] = start[:, row] / scale
+        return z

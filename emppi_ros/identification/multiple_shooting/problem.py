@@ -1,0 +1,113 @@
+"""The estimation problem: a model, parameters with limits, and measured trajectories."""
+
+from dataclasses import dataclass
+import math
+
+import mujoco
+import numpy as np
+
+from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification.multiple_shooting.simulation import Inputs
+from emppi_ros.model.parameters import Parameter
+
+LIMIT = math.sqrt(3.0)  # limits in coordinates: those of a uniform distribution of variance one
+DECADE = 10.0  # ratio of limits from which on a parameter is on a log scale
+
+
+@dataclass(frozen=True)
+class ShootingProblem:
+    """
+    Measured trajectories of one system: one, or several recordings in sequence.
+
+    The model has only slide and hinge joints, so that a state is a plain vector. A single
+    trajectory has the known `start` (nq + nv,). With `first_steps`, the first step of each of G
+    consecutive recordings, `start` (G, nq + nv) is measured instead, and the initial states are
+    estimated. `controls` (T, nu) are those of each physics step, `references` (T, nq + nv) the
+    states measured after it, and `noise` (nq + nv,) their standard deviations, infinite if not
+    measured. Where `observed` (T, nq + nv) is false a reference is only interpolated; None: it
+    never is. Trajectories are `continuous` from window to window, unless the model does not
+    explain that.
+    """
+
+    model: mujoco.MjModel
+    parameters: tuple[Parameter, ...]
+    start: Array
+    controls: Array
+    references: Array
+    noise: Array
+    first_steps: tuple[int, ...] = ()
+    observed: Bools | None = None
+    continuous: bool = True
+
+    def __post_init__(self) -> None:
+        """Raise IdentificationError if shapes, limits or the model do not fit."""
+        size = self.model.nq + self.model.nv
+        if self.model.nq != self.model.nv:
+            raise IdentificationError('the model has free or ball joints: only slides and hinges')
+        if not self.model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET.value:
+            raise IdentificationError(
+                'the model resets itself when it diverges, which hides the divergence: '
+                'expected <flag autoreset="disable"/>, as set by model.scene.load'
+            )
+        for p in self.parameters:
+            if not (math.isfinite(p.lower) and math.isfinite(p.upper)):
+                raise IdentificationError(
+                    f'{p.name}: found limits [{p.lower:g}, {p.upper:g}]; both must be finite: '
+                    f'they set the scale of the search'
+                )
+        steps = len(self.controls)
+        if self.references.shape != (steps, size):
+            raise IdentificationError(
+                f'references of shape {self.references.shape}; expected ({steps} steps, '
+                f'{size} positions and velocities)'
+            )
+        if not np.all(np.isfinite(self.references)):
+            raise IdentificationError('references contain values that are not finite')
+        if self.observed is not None and self.observed.shape != (steps, size):
+            raise IdentificationError(
+                f'observed of shape {self.observed.shape}; expected ({steps}, {size})'
+            )
+        many = (len(self.first_steps), size) if self.first_steps else (size,)
+        if self.start.shape != many or self.noise.shape != (size,) or np.any(self.noise <= 0):
+            raise IdentificationError(
+                f'start and noise must have {size} values each, and noise must be positive'
+            )
+
+    @property
+    def inputs(self) -> Inputs:
+        """What acts at each step."""
+        return Inputs(self.controls, self.first_steps or (0,))
+
+    @property
+    def limits(self) -> Array:
+        """Lower and upper limits (2, P)."""
+        return np.array([[p.lower for p in self.parameters], [p.upper for p in self.parameters]])
+
+    @property
+    def scale(self) -> Array:
+        """Unit (nq + nv,) of each state: its standard deviation over all trajectories."""
+        spread = self.references.std(axis=0)
+        return np.where(spread > 0.0, spread, 1.0)
+
+    @property
+    def logarithmic(self) -> Bools:
+        """Mask (P,) of parameters on a log scale: limits more than a decade apart."""
+        lower, upper = self.limits
+        return (lower > 0.0) & (upper > DECADE * lower)
+
+    def coordinates(self, theta: Array) -> Array:
+        """Return parameters (..., P) in standard deviations of the uniform prior, centered."""
+        lower, upper = self._bent(self.limits)
+        return LIMIT * (2.0 * self._bent(theta) - upper - lower) / (upper - lower)
+
+    def theta(self, coordinates: Array) -> Array:
+        """Return the parameters (..., P) at coordinates, clipped to the limits."""
+        lower, upper = self._bent(self.limits)
+        bent = 0.5 * (lower + upper) + 0.5 * (upper - lower) * coordinates / LIMIT
+        bent = np.clip(bent, lower, upper)
+        return np.clip(np.where(self.logarithmic, np.exp(bent), bent), *self.limits)
+
+    def _bent(self, theta: Array) -> Array:
+        """Return parameters (..., P), with the logarithm taken where `logarithmic`."""
+        return np.where(self.logarithmic, np.log(np.where(self.logarithmic, theta, 1.0)), theta)

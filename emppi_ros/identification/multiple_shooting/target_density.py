@@ -1,0 +1,221 @@
+"""Target density of the particles and their constraints (Heiden et al. 2022, Sec. IV)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from emppi_ros.core.arrays import Array, Bools, Ints
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification.multiple_shooting.particles import (
+    MultipleShooting,
+    WindowJoiner,
+    WindowTrajectories,
+)
+from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
+from emppi_ros.parallel.workers import Share
+
+
+class Evaluation(NamedTuple):
+    """Log density, derivatives and C constraints of N particles with D coordinates."""
+
+    log_p: Array  # (N,)
+    score: Array  # (N, D)
+    curvature: Array  # (N, D, D): Gauss-Newton approximation of minus the Hessian
+    defects: Array  # (N, C): constraint violations
+    normals: Array  # (N, C, D): their derivatives; beyond a limit, those just within it
+
+
+class StartDeviations(NamedTuple):
+    """Deviation of the estimated initial states of G recordings from the measured ones."""
+
+    indices: Ints  # (G, S)
+    deviation: Array  # (N, G, S)
+    precision: Array  # (S,)
+
+    @property
+    def log_p(self) -> Array:
+        """Log densities (G, N) of the measured initial states."""
+        return -0.5 * np.sum(self.precision * self.deviation**2, axis=2).T
+
+
+def evaluate(shooter: MultipleShooting, z: Array) -> Evaluation:
+    """
+    Return the log density log p_ms(D | z), limits and defects of particles z (N, D).
+
+    Initial states of recordings are estimated, so their measurements enter the density. Diverged
+    particles have log density -inf and zero derivatives.
+    """
+    windows = shooter.simulate(z)
+    slopes = windows.slopes / shooter.noise
+    flat = np.ascontiguousarray(slopes.swapaxes(1, 2)).reshape(
+        len(z), shooter.windows, shooter.variants - 1, -1
+    )  # (N, W, V, h S)
+    errors = residuals(shooter, windows)
+    score = _to_particle_gradient(shooter, (flat @ errors[..., None])[..., 0])
+    curvature = _to_particle_hessian(shooter, flat @ flat.swapaxes(-1, -2))
+    starts = start_deviations(shooter, z)
+    total = recording_log_densities(shooter, errors).sum(axis=0) + starts.log_p.sum(axis=0)
+    score[:, starts.indices] -= starts.precision * starts.deviation
+    curvature[:, starts.indices, starts.indices] += starts.precision
+    defects, normals = continuity(shooter, z, windows)
+    limits, walls = _limit_constraints(shooter, z)
+    outside = limits != 0.0  # simulated parameters are clipped there: only the limit has a slope
+    score[:, : shooter.unknown][outside] = 0.0
+    evaluation = Evaluation(
+        np.where(windows.diverged, -np.inf, total),
+        score,
+        curvature,
+        np.concatenate([limits, defects], axis=1),
+        np.concatenate([walls, normals], axis=1),
+    )
+    for part in evaluation[1:]:
+        part[windows.diverged] = 0.0
+    return evaluation
+
+
+def select_particles(
+    which: Bools, new: tuple[Array, Evaluation], old: tuple[Array, Evaluation]
+) -> tuple[Array, Evaluation]:
+    """Return the new values of the selected particles (mask (N,)), the old of the others."""
+    parts = (
+        np.where(which.reshape(-1, *[1] * (before.ndim - 1)), after, before)
+        for after, before in zip(new[1], old[1], strict=True)
+    )
+    return np.where(which[:, None], new[0], old[0]), Evaluation(*parts)
+
+
+def log_likelihood(shooter: MultipleShooting, z: Array) -> Array:
+    """Return the same log density (N,) without derivatives."""
+    windows = shooter.simulate(z)
+    each = recording_log_densities(shooter, residuals(shooter, windows))
+    total = each.sum(axis=0) + start_deviations(shooter, z).log_p.sum(axis=0)
+    return np.where(windows.diverged, -np.inf, total)
+
+
+def residuals(shooter: MultipleShooting, windows: WindowTrajectories) -> Array:
+    """Return the residuals (N, W, h S), divided by the measurement noise."""
+    errors = (shooter.measurements - windows.states) / shooter.noise
+    return errors.reshape(*errors.shape[:2], -1)
+
+
+def recording_log_densities(shooter: MultipleShooting, errors: Array) -> Array:
+    """Return the log densities (G, N) of G recordings for residuals (N, W, h S)."""
+    squares = np.sum(errors**2, axis=2).T
+    return -0.5 * np.add.reduceat(squares, shooter.firsts, axis=0)
+
+
+def start_deviations(shooter: MultipleShooting, z: Array) -> StartDeviations:
+    """
+    Return the deviation of initial states of recordings from their measurements.
+
+    The standard deviation of unmeasured components is their spread over all trajectories: 1 in its
+    unit.
+    """
+    problem, windows = shooter.problem, shooter.firsts[shooter.first :]  # none if starts are known
+    indices = [np.arange(shooter.size)[shooter.start_slice(window)] for window in windows]
+    measured = shooter.measured_starts()[windows]
+    sd = np.minimum(problem.noise / shooter.scale, 1.0)
+    return StartDeviations(
+        np.array(indices, dtype=int).reshape(-1, shooter.states),
+        shooter.starts(z)[:, windows] - measured,
+        sd**-2,
+    )
+
+
+def _to_particle_gradient(shooter: MultipleShooting, slope: Array) -> Array:
+    """Return derivatives (N, D) by z from those of the windows (N, W, V)."""
+    unknown = shooter.unknown
+    shared = slope[:, :, :unknown].sum(axis=1)
+    return np.concatenate(
+        [shared, slope[:, shooter.first :, unknown:].reshape(len(slope), -1)], axis=1
+    )
+
+
+def _to_particle_hessian(shooter: MultipleShooting, gram: Array) -> Array:
+    """Return second derivatives (N, D, D) by z from those of windows (N, W, V, V)."""
+    unknown = shooter.unknown
+    whole = np.zeros((len(gram), shooter.size, shooter.size))
+    whole[:, :unknown, :unknown] = gram[:, :, :unknown, :unknown].sum(axis=1)
+    for window in range(shooter.first, shooter.windows):
+        rows = shooter.start_slice(window)
+        block = gram[:, window]
+        whole[:, rows, rows] = block[:, unknown:, unknown:]
+        whole[:, rows, :unknown] = block[:, unknown:, :unknown]
+        whole[:, :unknown, rows] = block[:, :unknown, unknown:]
+    return whole
+
+
+def continuity(
+    shooter: MultipleShooting, z: Array, windows: WindowTrajectories
+) -> tuple[Array, Array]:
+    """Return the defects (N, joined S) between windows, and their derivatives by z."""
+    unknown, states, joined = shooter.unknown, shooter.states, np.array(shooter.joined, dtype=int)
+    starts = shooter.starts(z)[:, joined - shooter.first]
+    defects = windows.states[:, joined - 1, -1] - starts
+    normals = np.zeros((len(z), len(joined), states, shooter.size))
+    ends = np.moveaxis(windows.slopes[:, :, :, -1], 1, -1)  # (N, W, S, V)
+    for row, window in enumerate(shooter.joined):
+        last = window - 1
+        normals[:, row, :, :unknown] = ends[:, last, :, :unknown]
+        normals[:, row, :, shooter.start_slice(window)] = -np.eye(states)
+        if last >= shooter.first:
+            normals[:, row, :, shooter.start_slice(last)] = ends[:, last, :, unknown:]
+    return defects.reshape(len(z), -1), normals.reshape(len(z), -1, shooter.size)
+
+
+def _limit_constraints(shooter: MultipleShooting, z: Array) -> tuple[Array, Array]:
+    """Return the violation (N, P) of parameter limits, and its derivatives by z."""
+    centre = z[:, : shooter.unknown]
+    beyond = centre - np.clip(centre, -LIMIT, LIMIT)
+    walls = np.zeros((len(z), shooter.unknown, shooter.size))
+    index = np.arange(shooter.unknown)
+    walls[:, index, index] = beyond != 0.0
+    return beyond, walls
+
+
+class ParticleSimulation:
+    """
+    Evaluates N particles on this machine, or in blocks on the workers of a cluster.
+
+    Particles are independent of one another, so any partition gives the same bits.
+    """
+
+    def __init__(
+        self,
+        problem: ShootingProblem,
+        windows: int,
+        particles: int,
+        threads: int = 0,
+        share: Share | None = None,
+    ) -> None:
+        """Set up; models are created where they are simulated."""
+        self._share = share
+        self.shooter = MultipleShooting(problem, particles, windows, threads)
+        self._joiner = WindowJoiner(self.shooter, threads)
+
+    def density(self, z: Array) -> Evaluation:
+        """Evaluate particles (N, D); IdentificationError if all of them diverge."""
+        if self._share is None:
+            now = self.evaluate(z)
+        else:
+            parts = zip(*self._share('evaluate', z), strict=True)
+            now = Evaluation(*(np.concatenate(part) for part in parts))
+            self.shooter.steps += self.shooter.cost
+        if not np.isfinite(now.log_p).any():
+            raise IdentificationError('all particles diverge: reduce the limits or the time step')
+        return now
+
+    def make_continuous(self, z: Array) -> Array:
+        """Return particles (N, D) with continuous trajectories."""
+        if self._share is None:
+            return self.join(z)
+        self.shooter.steps += self._joiner.cost
+        return np.concatenate(self._share('join', z))
+
+    def evaluate(self, z: Array) -> Evaluation:
+        """Evaluate a block of particles in this process."""
+        return evaluate(self.shooter, z)
+
+    def join(self, z: Array) -> Array:
+        """Join the windows of a block of particles in this process."""
+        return self._joiner.join(z)

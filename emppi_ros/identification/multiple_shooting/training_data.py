@@ -1,0 +1,181 @@
+"""Convert recordings to windows of trajectories for training, and a held-out part."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+import math
+
+import mujoco
+import numpy as np
+
+from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.errors import IdentificationError, unknown
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.multiple_shooting.initial_particles import ParticleStart
+from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
+from emppi_ros.model import scene
+from emppi_ros.recordings import matching
+from emppi_ros.recordings.motion import (
+    MAX_STEPS_PER_SAMPLE,
+    Motion,
+    near_samples,
+    resample,
+    split_at,
+    step_times,
+)
+from emppi_ros.recordings.noise import (
+    MIN_NOISE,
+    SMOOTHING_CUTOFF_HZ,
+    rounding_noise,
+    smooth,
+    smoothing_noise,
+    uneven_difference_noise,
+)
+from emppi_ros.recordings.recordings import Recording, recording_names
+from emppi_ros.recordings.signals import Signal
+
+
+@dataclass(frozen=True)
+class WindowConfig:
+    """Length of the windows, and the share of each recording that is held out."""
+
+    window_s: float
+    held_out: float = 0.2
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The problem to solve, and the parts of each recording."""
+
+    problem: ShootingProblem
+    windows: int
+    later: tuple[tuple[Array, Array], ...]  # (T, S) after each step, (T, nu)
+    names: tuple[str, ...]  # of recordings
+    parts: tuple[tuple[Motion, Motion], ...]  # to learn from, and held out
+    begin: ParticleStart | None = None  # None: all over the limits
+    notes: tuple[str, ...] = ()  # for the user
+
+
+def prepare(
+    plant: Plant, recordings: Sequence[Recording], cut: WindowConfig, noise: Mapping[str, float]
+) -> TrainingData:
+    """
+    Return the training data of recordings.
+
+    Positions may be sampled less often than the model steps: steps without a sample do not count.
+    Velocities are measured, or derived from smoothed positions; derived ones only initialize the
+    windows and have infinite noise. The noise of measurements is the residual of smoothing, or
+    given in `noise` (by names such as `position/hinge`). Raises IdentificationError that names
+    what does not fit.
+    """
+    matching.require_scalar_joints(plant.model)
+    length = max(round(cut.window_s / plant.model.opt.timestep), 1)
+    pieces = [_states(plant.model, recording) for recording in recordings]
+    kept = 1.0 - cut.held_out + 1e-9  # rounding must not cost a window
+    counts = [int(kept * (motion.steps - 1)) // length for motion, _, _ in pieces]
+    if min(counts) < 1:
+        short = recordings[int(np.argmin(counts))]
+        raise IdentificationError(
+            f'{short.sources[0].name}: shorter than one window of {cut.window_s:g} s, with '
+            f'{cut.held_out:.0%} held out: use shorter windows, or a longer recording'
+        )
+    ends = [count * length for count in counts]
+    cuts = [(*piece, end) for piece, end in zip(pieces, ends, strict=True)]
+    observed = np.concatenate([rows[1 : end + 1] for _, _, rows, end in cuts])
+    problem = ShootingProblem(
+        plant.model,
+        tuple(
+            replace(parameter, lower=unknown.lower, upper=unknown.upper)
+            for parameter, unknown in zip(plant.parameters, plant.unknowns, strict=True)
+        ),
+        np.array([states[0] for _, states, _ in pieces]),
+        np.concatenate([motion.ctrl[:end] for motion, _, _, end in cuts]),
+        np.concatenate([states[1 : end + 1] for _, states, _, end in cuts]),
+        read_noise(plant.model, recordings, noise),
+        tuple(int(begin) for begin in np.cumsum([0, *ends[:-1]])),
+        None if observed.all() else observed,
+    )
+    later = tuple((states[end + 1 :], motion.ctrl[end:-1]) for motion, states, _, end in cuts)
+    parts = tuple(split_at(motion, end + 1) for motion, _, _, end in cuts)
+    names = tuple(recording_names(recordings))
+    return TrainingData(problem, sum(counts), later, names, parts)
+
+
+def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Motion, Array, Bools]:
+    """
+    Return the motion at the model's time steps, and its states (N, nq + nv).
+
+    The last array (N, nq + nv) is false where a position or velocity is only interpolated.
+    """
+    motion = resample(recording, model, steps_per_sample=MAX_STEPS_PER_SAMPLE)
+    if motion.applied.any():
+        where = next(s.where for s in recording.signals.values() if s.kind in ('torque', 'effort'))
+        raise IdentificationError(
+            f'{where}: this method does not take external forces: leave the column out, or use '
+            '--method states'
+        )
+    h, time = model.opt.timestep, step_times(recording, model)
+    smoothed = smooth(motion.qpos, 1.0 / h, SMOOTHING_CUTOFF_HZ)
+    observed = np.concatenate([motion.observed, np.ones(motion.observed.shape, bool)], axis=1)
+    qvel = np.diff(smoothed, axis=0, prepend=2.0 * smoothed[:1] - smoothed[1:2]) / h
+    for of in recording.names('velocity'):
+        signal = recording.signals['velocity', of]
+        if signal.time[0] > time[0] + signal.period or signal.time[-1] < time[-1] - signal.period:
+            raise IdentificationError(
+                f'{signal.where}: from {signal.time[0]:.6g} to {signal.time[-1]:.6g} s, and '
+                f'positions from {time[0]:.6g} to {time[-1]:.6g} s: record both as long, or '
+                'leave it out'
+            )
+        dof = model.jnt_dofadr[scene.find_scalar(model, of)]
+        qvel[:, dof] = np.interp(time, signal.time, signal.values)
+        if signal.period > 1.5 * h:
+            observed[:, model.nq + dof] = near_samples(signal, time, h)
+    return motion, np.concatenate([motion.qpos, qvel], axis=1), observed
+
+
+def measurement_names(model: mujoco.MjModel) -> list[str]:
+    """Return the names of a state's components."""
+    kinds = 'position', 'velocity'
+    return [f'{kind}/{joint}' for kind in kinds for joint in scene.names(model, 'joint')]
+
+
+def read_noise(
+    model: mujoco.MjModel, recordings: Sequence[Recording], given: Mapping[str, float]
+) -> Array:
+    """Return the standard deviation (nq + nv,) of measurements; infinite if not measured."""
+    names = measurement_names(model)
+    for name, value in given.items():
+        if name not in names:
+            raise IdentificationError(f'--noise {name}: {unknown("measurement", name, names)}')
+        if not 0.0 < value < math.inf:
+            raise IdentificationError(f'--noise {name}: found {value:g}, expected more than 0')
+    sd = np.full(len(names), np.inf)
+    for index, name in enumerate(names):
+        kind, _, of = name.partition('/')
+        signals = [r.signals[kind, of] for r in recordings if (kind, of) in r.signals]
+        if len(signals) == len(recordings):  # one noise for all, so all must have it
+            sd[index] = given.get(name) or np.sqrt(np.mean([_noise(s) ** 2 for s in signals]))
+        elif name in given:
+            raise IdentificationError(
+                f'--noise {name}: was not measured in every recording, so that it counts in none: '
+                'leave it out'
+            )
+    return sd
+
+
+def _noise(signal: Signal) -> float:
+    """
+    Return the standard deviation of the noise of a signal; IdentificationError if unknown.
+
+    Both estimates are too large if the motion is fast, but in different ways: the smaller one
+    counts.
+    """
+    sd = smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)
+    if sd is not None:
+        least = max(rounding_noise(signal.values), MIN_NOISE * float(np.std(signal.values)))
+        sd = max(min(sd, uneven_difference_noise(signal.time, signal.values)), least)
+    if sd is None:
+        raise IdentificationError(
+            f'{signal.where}: {1.0 / signal.period:.3g} samples a second do not tell noise from '
+            f'motion: give it: --noise {signal.kind}/{signal.of}=SD'
+        )
+    return sd

@@ -1,0 +1,240 @@
+"""
+Composite bodies: parameters of a scene's bodies that are welded together to one moving body.
+
+Torques only show the sum of bodies that are welded together. For a body to be identified, the
+others of its composite are taken from the scene.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, InertialPrior
+from emppi_ros.identification.rigid_body.mjcf_export import BodyInertial
+from emppi_ros.identification.rigid_body.physical_consistency import (
+    ARMATURE,
+    BODY_PARAMETERS,
+    FRICTION,
+    from_pseudo_inertia,
+    pseudo_inertia,
+)
+from emppi_ros.identification.rigid_body.regressor import model_parameters
+from emppi_ros.model import scene
+from emppi_ros.model.parameters import Parameter
+
+FIELDS = (
+    'body_mass',
+    'body_ipos',
+    'body_inertia',
+    'dof_damping',
+    'dof_frictionloss',
+    'dof_armature',
+)
+_MIN_FRICTION = 0.01  # N m s/rad or N s/m: prior of joints without friction
+_MIN_ARMATURE = 0.01  # kg m^2 or kg: likewise
+_MIN_THICKNESS = 1e-6  # relative to the largest; thinner bodies get the typical prior
+
+
+class CompositePart(NamedTuple):
+    """A body of the scene as a part of an arm's body."""
+
+    name: str
+    body_index: int  # index of the arm's body, from 0
+    pose: Array  # (4, 4) in the frame of the arm's body
+    parameters: Array  # (10,) inertial parameters in that frame
+
+    @property
+    def back(self) -> Array:
+        """The pose (4, 4) of the arm's body in the frame of the part."""
+        return np.asarray(np.linalg.inv(self.pose), np.float64)
+
+
+def composite_parts(model: mujoco.MjModel) -> list[CompositePart]:
+    """
+    Return the parts of an arm's bodies, from a model without fused bodies.
+
+    Bodies welded to the world are left out. IdentificationError if a body has several joints.
+    """
+    if np.any(model.body_jntnum > 1):
+        crowded = scene.names(model, 'body')[int(np.argmax(model.body_jntnum > 1))]
+        raise IdentificationError(
+            f'body {crowded!r} has {model.body_jntnum.max()} joints: expected one hinge or slide '
+            'per body: give each joint a body of its own'
+        )
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    poses = np.tile(np.eye(4), (model.nbody, 1, 1))
+    poses[:, :3, :3], poses[:, :3, 3] = data.xmat.reshape(-1, 3, 3), data.xpos
+    values = model_parameters(model).reshape(-1, BODY_PARAMETERS)
+    rows = np.vstack([np.zeros(BODY_PARAMETERS), values])
+    parts = []
+    for body, name in enumerate(scene.names(model, 'body')):
+        root = int(model.body_weldid[body])
+        if root:
+            pose = np.linalg.inv(poses[root]) @ poses[body]
+            index = int(model.dof_jntid[model.body_dofadr[root]])
+            inertia = transform_inertia(rows[body, :10], pose)
+            parts.append(CompositePart(name, index, pose, inertia))
+    return parts
+
+
+def transform_inertia(body: Array, pose: Array) -> Array:
+    """Return the parameters (10,) of a body in a frame in which its own has a pose (4, 4)."""
+    return from_pseudo_inertia(pose @ pseudo_inertia(body) @ pose.T)
+
+
+class ParameterMap(NamedTuple):
+    """Parameters to identify, and the arm's bodies that have them."""
+
+    parameters: tuple[Parameter, ...]
+    body_indices: tuple[int, ...]  # the arm's body of each parameter
+    parts: Mapping[int, CompositePart]  # to identify, by index of the arm's body
+    fixed_parts: Mapping[int, tuple[CompositePart, ...]]  # welded to these, as in the scene
+
+
+def map_parameters(
+    parameters: Sequence[Parameter],
+    arm: mujoco.MjModel,
+    parts: Sequence[CompositePart],
+    links: bool,
+) -> ParameterMap:
+    """
+    Return the bodies that have the parameters; IdentificationError if torques cannot show one.
+
+    With `links` false, all bodies of the arm are identified: without named parts, the link.
+    """
+    body_indices, parts_to_identify = [], dict[int, CompositePart]()
+    for parameter in parameters:
+        where = f'parameters: {parameter.name}: '
+        if parameter.field not in FIELDS:
+            raise IdentificationError(
+                f'{where}{parameter.field} cannot be identified by --method rigid-body, only '
+                f'{", ".join(FIELDS)}: use another method, or a --model file without it'
+            )
+        if parameter.field.startswith('dof_'):
+            joints = scene.names(arm, 'joint')
+            if parameter.of not in joints:
+                raise IdentificationError(
+                    f'{where}joint {parameter.of!r} is not a joint of the recorded arm, which '
+                    f'has {", ".join(joints)}'
+                )
+            body_indices.append(joints.index(parameter.of))
+            continue
+        part = next((part for part in parts if part.name == parameter.of), None)
+        if part is None:
+            raise IdentificationError(
+                f'{where}body {parameter.of!r} is not a part of the recorded arm, which '
+                f'has {", ".join(part.name for part in parts)}'
+            )
+        other = parts_to_identify.setdefault(part.body_index, part)
+        if other.name != part.name:
+            raise IdentificationError(
+                f'{where}{part.name!r} and {other.name!r} are welded together, and torques only '
+                'show their sum: identify only one of them'
+            )
+        body_indices.append(part.body_index)
+    for part in () if links else parts:
+        # the first part is the link
+        if not parts_to_identify.setdefault(part.body_index, part).name:
+            raise IdentificationError(
+                f'the link of joint {scene.names(arm, "joint")[part.body_index]!r} has no name in '
+                'the scene: name it to identify it'
+            )
+    fixed_parts = {
+        index: tuple(p for p in parts if p.body_index == index and p.name != part.name)
+        for index, part in parts_to_identify.items()
+    }
+    return ParameterMap(tuple(parameters), tuple(body_indices), parts_to_identify, fixed_parts)
+
+
+def constraints_from_scene(
+    arm: mujoco.MjModel,
+    parameter_map: ParameterMap,
+    rotors: Array | None = None,
+    viscous: bool = True,
+) -> BodyConstraints:
+    """
+    Return the prior knowledge of bodies: parameters are fixed to those of the scene.
+
+    Free are the bodies to identify, whose prior is centered at the scene, viscous friction if
+    `viscous`, and the inertia of rotors with a prior centered at `rotors` (nv,), if given. What
+    is not free of joints is zero.
+    """
+    typical = InertialPrior().parameters()
+    rows = model_parameters(arm).reshape(-1, BODY_PARAMETERS)
+    like, fixed = rows.copy(), np.zeros_like(rows)
+    free = np.ones(rows.shape, np.bool_)
+    for index, row in enumerate(like):
+        if index in parameter_map.parts:
+            row[:10] = parameter_map.parts[index].parameters
+            others = [part.parameters for part in parameter_map.fixed_parts[index]]
+            fixed[index, :10] = np.sum(others, axis=0)
+        else:
+            fixed[index, :10], row[:10] = row[:10] - typical[:10], typical[:10]
+            free[index, :10] = False
+        sizes = np.linalg.eigvalsh(pseudo_inertia(row))
+        if not sizes[0] > _MIN_THICKNESS * _MIN_THICKNESS * sizes[-1]:
+            row[:10] = typical[:10]
+        row[FRICTION] = max(row[FRICTION], _MIN_FRICTION)
+        row[ARMATURE] = max(0.0 if rotors is None else rotors[index], _MIN_ARMATURE)
+    for column, is_free in ((FRICTION, viscous), (ARMATURE, rotors is not None)):
+        free[:, column] = is_free
+        if not is_free:
+            fixed[:, column] = -like[:, column]
+    return BodyConstraints(like.ravel(), fixed.ravel(), free.ravel())
+
+
+def parameter_values(
+    parameter_map: ParameterMap, constraints: BodyConstraints, bodies: Array, dry: Array
+) -> Array:
+    """Return the parameters (n, P) of bodies (n, 12 B) and dry friction (n, nv)."""
+    rows = bodies.reshape(len(bodies), -1, BODY_PARAMETERS)
+    identified = (bodies - constraints.fixed).reshape(rows.shape)
+    joint_values = {
+        'dof_damping': rows[:, :, FRICTION],
+        'dof_frictionloss': dry,
+        'dof_armature': rows[:, :, ARMATURE],
+    }
+    columns = []
+    for parameter, index in zip(parameter_map.parameters, parameter_map.body_indices, strict=True):
+        if parameter.field in joint_values:
+            columns.append(joint_values[parameter.field][:, index])
+            continue
+        back = parameter_map.parts[index].back
+        inertias = (transform_inertia(row, back) for row in identified[:, index])
+        columns.append(np.array([_field_value(parameter, inertia) for inertia in inertias]))
+    return np.stack(columns, axis=1)
+
+
+def body_inertials(
+    parameter_map: ParameterMap, constraints: BodyConstraints, bodies: Array
+) -> Iterator[tuple[str, BodyInertial]]:
+    """Yield the identified bodies in (12 B,), by name and in their own frames."""
+    identified = (bodies - constraints.fixed).reshape(-1, BODY_PARAMETERS)
+    for index, part in sorted(parameter_map.parts.items()):
+        body = transform_inertia(identified[index, :10], part.back)
+        spread, centre = _about_centre(body)
+        inertia = np.trace(spread) * np.eye(3) - spread
+        six = [*np.diag(inertia), *inertia[np.triu_indices(3, 1)]]
+        yield part.name, BodyInertial(float(body[0]), centre.tolist(), [float(x) for x in six])
+
+
+def _about_centre(body: Array) -> tuple[Array, Array]:
+    """Return the second moments (3, 3) of mass about the center of mass, and the center."""
+    centre = body[1:4] / body[0]
+    return pseudo_inertia(body)[:3, :3] - body[0] * np.outer(centre, centre), centre
+
+
+def _field_value(parameter: Parameter, body: Array) -> float:
+    """Return the value of a model field for a body (10,) in its own frame."""
+    spread, centre = _about_centre(body)
+    if parameter.field == 'body_mass':
+        return float(body[0])
+    if parameter.field == 'body_ipos':
+        return float(centre[parameter.element])
+    sizes = np.linalg.eigvalsh(spread)
+    return float(sizes[1] + sizes[2])  # the moment about the thinnest axis

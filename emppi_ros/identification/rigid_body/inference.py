@@ -1,0 +1,336 @@
+"""Identify bodies from recordings, and check that they explain them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.rigid_body import (
+    arm,
+    composite_bodies,
+    joint_torques,
+    motion_samples,
+    torque_fit,
+)
+from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, InertialPrior
+from emppi_ros.identification.rigid_body.composite_bodies import ParameterMap
+from emppi_ros.identification.rigid_body.joint_torques import JointUnknowns
+from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion
+from emppi_ros.identification.rigid_body.physical_consistency import BODY_PARAMETERS
+from emppi_ros.identification.rigid_body.recordings import ArmRecording, RecordedArm
+from emppi_ros.identification.rigid_body.torque_fit import TorqueFit, estimate_lag
+from emppi_ros.model import scene
+from emppi_ros.recordings.noise import correlation_time
+from emppi_ros.recordings.recordings import named_errors
+
+_MAX_UNEXPLAINED = 0.2  # of a torque's standard deviation: more is a mistake rather than friction
+_NOTHING = 0.7  # likewise: half of the variance, of every joint
+_MISFIT = 1.5  # ratio of residuals to noise that is reported
+_STANDARD_ERRORS = 4.0  # of a correlation time: more is significant
+_SIMILARITY, _MAX_RATIO = 0.8, 5.0  # correlation and ratio that indicate wrong units
+_MAX_LAG_S, _LAG_SHARE = 0.01, 0.5  # larger lags that explain more of the excess are errors
+_RANK = 1e-8  # relative to the largest: smaller ones are unexcited
+_SIGNIFICANT = 10.0  # standard deviations: inconsistent bodies or recordings
+_RECORDING_ADVICE = (
+    'that torques are those at the links, with gravity in them, their signs and clock, that '
+    'nothing was touched, and what is welded to the links'
+)
+_PAYLOAD_ADVICE = (
+    'that the same was held as in the other recordings, each of which is explained alone'
+)
+
+
+def check_units(model: mujoco.MjModel, samples: motion_samples.MotionSamples) -> None:
+    """Raise if torques are those of the scene times a large or a negative factor."""
+    states, torque = samples
+    needed = arm.motion_torques(model, states)
+    for j, name in enumerate(scene.names(model, 'joint')):
+        product = float(torque[:, j] @ needed[:, j])
+        size = float(needed[:, j] @ needed[:, j])
+        alike = product / np.sqrt(size * float(torque[:, j] @ torque[:, j]))
+        ratio = product / size
+        if abs(alike) > _SIMILARITY and not 1.0 / _MAX_RATIO < ratio < _MAX_RATIO:
+            raise IdentificationError(
+                f'joint {name!r}: torques are {ratio:.3g} times those of the model: check '
+                + ('their sign' if ratio < 0.0 else 'units, or the gear')
+            )
+
+
+def check_lag(lag_s: float, share: float) -> None:
+    """Raise if a lag of torques explains most of the excess residual."""
+    if abs(lag_s) > _MAX_LAG_S and share > _LAG_SHARE:
+        raise IdentificationError(
+            f'unsynchronised: torques lag the motion by {lag_s:.3g} s: record both on one '
+            f'clock without lagging filters, or use --lag {-lag_s:.2g}'
+        )
+
+
+class Misfit(NamedTuple):
+    """Residual torques of a recording, which noise does not explain."""
+
+    rms: Array  # (nv,) of residuals
+    share: Array  # (nv,) of the standard deviation of the torque
+    factors: Array  # (nv,) ratios of rms residuals to noise, at least 1
+    correlation: Array  # (nv,) time in samples, at least 1
+
+    @property
+    def widening(self) -> Array:
+        """The factors (nv,) by which standard deviations exceed those of white noise."""
+        return self.factors * np.sqrt(self.correlation)
+
+
+def measure_misfit(torque: Array, residuals: Array, covariance: Array) -> Misfit:
+    """
+    Return the misfit of residuals (n, nv) of torques (n, nv), given the expected covariance.
+
+    Correlation counts if it is significant: its standard error is sqrt(22 / n) for white noise.
+    """
+    square, variance = mean_squares(residuals, covariance)
+    times = np.array([correlation_time(column) for column in residuals.T])
+    times[times < 1.0 + _STANDARD_ERRORS * np.sqrt(22.0 / len(residuals))] = 1.0
+    rms = np.sqrt(square)
+    return Misfit(
+        rms, rms / torque.std(axis=0), np.sqrt(np.maximum(square / variance, 1.0)), times
+    )
+
+
+def check_learned(misfit: Misfit, torque: Array, why: str) -> None:
+    """Raise if the bodies explain next to nothing of any torque."""
+    if np.all(misfit.share > _NOTHING) and np.all(misfit.factors > _MISFIT):
+        raise IdentificationError(
+            f'the model does not match: it explains no torque: residuals of '
+            f'{", ".join(f"{x:.3g}" for x in misfit.rms)} N m (or N) remain of torques that vary '
+            f'by {", ".join(f"{x:.3g}" for x in torque.std(axis=0))} (rms): check {why}'
+        )
+
+
+def note_misfit(model: mujoco.MjModel, misfit: Misfit, why: str) -> str:
+    """Return a warning with the size of the misfit, or an empty string."""
+    rows = [
+        f'{name} {rms:.2g} N m (or N), {100.0 * share:.2g} % of its torque, intervals '
+        f'{wider:.2g} times wider'
+        for name, rms, share, factor, wider in zip(
+            scene.names(model, 'joint'), *misfit[:3], misfit.widening, strict=True
+        )
+        if factor > _MISFIT or wider > _MISFIT
+    ]
+    if not rows:
+        return ''
+    advice = f': check {why}' if np.any(misfit.share > _MAX_UNEXPLAINED) else ''
+    return f'the model leaves more than noise: {"; ".join(rows)}{advice}'
+
+
+def mean_squares(residuals: Array, covariance: Array) -> tuple[Array, Array]:
+    """Return the mean square (nv,) of residuals, and of the expected noise."""
+    variance = np.diagonal(covariance, axis1=1, axis2=2).mean(axis=0)
+    return np.mean(residuals**2, axis=0), variance
+
+
+def disagreement(alone: Sequence[TorqueFit], together: TorqueFit, numbers: int) -> str:
+    """
+    Return a message if recordings do not agree, else an empty string.
+
+    If recordings that each were fitted alone agree on `numbers` common parameters, chi-squared
+    rises in a joint fit by about that many for each recording but one.
+    """
+    before, after = sum(_chi_squared(fit) for fit in alone), _chi_squared(together)
+    size = together.residuals.size
+    gain = after - before - (len(alone) - 1) * numbers
+    if gain < max(_SIGNIFICANT**2, 0.5 * (after - size)):
+        return ''
+    return (
+        f'recordings do not agree: together they leave {np.sqrt(after / size):.3g} times what '
+        f'noise does, and each alone {np.sqrt(before / size):.3g} times: was the same held in '
+        'all of them, and did the arm warm up in between?'
+    )
+
+
+def _chi_squared(fit: TorqueFit) -> float:
+    """Return the sum of squared residuals in units of their noise."""
+    white = np.linalg.solve(fit.covariance, fit.residuals[:, :, None])
+    return float(np.sum(fit.residuals[:, :, None] * white))
+
+
+def note_inconsistency(
+    parameter_map: ParameterMap, constraints: BodyConstraints, fit: TorqueFit
+) -> str:
+    """
+    Return a warning if physical consistency keeps the bodies from explaining the torques, or ''.
+
+    IdentificationError if no mass is left for a body.
+    """
+    free, block = constraints.free, np.ix_(constraints.free, constraints.free)
+    matrix = fit.normal.information[block]
+    unit = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    pull = (fit.normal.score - fit.normal.information @ fit.parameters)[free]
+    move = unit * np.linalg.lstsq(matrix * np.outer(unit, unit), unit * pull, rcond=_RANK)[0]
+    gain = float(pull @ move)  # decrease of chi-squared without the constraint
+    before, size = _chi_squared(fit), fit.residuals.size
+    if gain < max(_SIGNIFICANT**2 * max((before - gain) / size, 1.0), 0.5 * (before - size)):
+        return ''
+    best = fit.parameters - constraints.fixed
+    best[free] += move
+    for index, part in parameter_map.parts.items():
+        mass = best[index * BODY_PARAMETERS]
+        others = parameter_map.fixed_parts[index]
+        if mass < 0.0 and others:
+            raise IdentificationError(
+                f'body {part.name!r}: no mass is left for it: the best fit is {mass:.3g} kg, with '
+                f'{sum(p.parameters[0] for p in others):.4g} kg in the scene for the bodies it is '
+                f'welded to: check {", ".join(p.name for p in others)}'
+            )
+    return (
+        'no physically consistent bodies explain these torques: inconsistent ones explain '
+        f'{100.0 * gain / before:.0f} % of the residuals: check {_welded_names(parameter_map)} '
+        'in the scene, and units, signs and clocks of the recording'
+    )
+
+
+def _welded_names(parameter_map: ParameterMap) -> str:
+    parts = [part.name for others in parameter_map.fixed_parts.values() for part in others]
+    return ', '.join(parts) or 'the links'
+
+
+class RigidBodyEstimate(NamedTuple):
+    """Identified bodies, and diagnostics of each recording."""
+
+    arm: RecordedArm  # with the windows of the estimate
+    parameter_map: ParameterMap
+    constraints: BodyConstraints
+    unknowns: JointUnknowns
+    stribeck: Array  # (nv,) Stribeck velocities, 0 for joints without
+    fit: TorqueFit  # of all recordings together
+    misfits: tuple[Misfit, ...]  # of each recording
+    lags_s: tuple[float, ...]  # lag of torques behind the motion in each recording
+    prior: InertialPrior
+    notes: tuple[str, ...]  # warnings
+
+
+class _FittedRecording(NamedTuple):
+    """A recording with a fit of its own, and the lag of its torques [s]."""
+
+    recording: ArmRecording
+    fit: TorqueFit
+    lag_s: float
+
+    @property
+    def torque(self) -> Array:
+        """The measured torques (n, nv)."""
+        return self.recording.training.samples.torque
+
+    @property
+    def misfit(self) -> Misfit:
+        """What of the torques noise does not explain."""
+        return measure_misfit(self.torque, self.fit.residuals, self.fit.covariance)
+
+
+class _Fitter(NamedTuple):
+    """What the fits of one or several recordings share."""
+
+    model: mujoco.MjModel
+    prior: InertialPrior
+    constraints: BodyConstraints
+    unknowns: JointUnknowns
+
+    def fit(self, parts: Sequence[DifferentiatedMotion], stribeck: Array) -> TorqueFit:
+        samples, noise = motion_samples.concatenate(parts)
+        extra = joint_torques.shapes(parts, self.unknowns, stribeck)
+        return torque_fit.fit_torques(
+            self.model, samples, noise, self.prior, self.constraints, extra
+        )
+
+    def fit_alone(self, recording: ArmRecording) -> _FittedRecording:
+        """Fit one recording, resampled if its misfit is large; IdentificationError if unusable."""
+        check_units(self.model, recording.training.samples)
+        fitted = self._fit_with_lag(recording)
+        ratio = fitted.misfit.factors
+        if np.max(ratio) > _MISFIT:
+            # a bias of accelerations has to be smaller than the errors of the model only
+            fitted = self._fit_with_lag(recording.resample(ratio))
+        return fitted
+
+    def _fit_with_lag(self, recording: ArmRecording) -> _FittedRecording:
+        """Return a fit and its lag of torques; IdentificationError if the lag is too large."""
+        part, none = recording.training, np.zeros(self.model.nv)
+        fit = self.fit([part], none)
+        extra = joint_torques.shapes([part], self.unknowns, none)
+        late, share = estimate_lag(
+            self.model, part.samples.states, extra, self.constraints.free, fit, part.step_s
+        )
+        check_lag(late, share)
+        return _FittedRecording(recording, fit, late)
+
+
+def identify_bodies(
+    plant: Plant, arm: RecordedArm, links: bool, unknowns: JointUnknowns | None = None
+) -> RigidBodyEstimate:
+    """
+    Return the bodies that explain all recordings; IdentificationError if they explain nothing.
+
+    Each recording is fitted alone first, so that errors name the recording.
+    """
+    unknowns = unknowns or JointUnknowns()
+    parameter_map = composite_bodies.map_parameters(plant.parameters, arm.model, arm.parts, links)
+    _check_unknown(plant, unknowns)
+    rotors = arm.rotors if unknowns.armature else None
+    constraints = composite_bodies.constraints_from_scene(
+        arm.model, parameter_map, rotors, unknowns.friction != 'none'
+    )
+    fitter = _Fitter(arm.model, InertialPrior(), constraints, unknowns)
+    alone, notes = list[_FittedRecording](), list[str]()
+    for recording in arm.recordings:
+        with named_errors(recording.name):
+            fitted = fitter.fit_alone(recording)
+            alone.append(fitted)
+            note = note_inconsistency(parameter_map, constraints, fitted.fit)
+            check_learned(fitted.misfit, fitted.torque, _RECORDING_ADVICE)
+            notes += [f'{recording.name}: {note}'] if note else []
+    recordings, fits = [fitted.recording for fitted in alone], [fitted.fit for fitted in alone]
+    parts = [recording.training for recording in recordings]
+    first = fits[0]
+    if len(recordings) > 1:
+        first = fitter.fit(parts, np.zeros(arm.model.nv))
+        count = np.count_nonzero(constraints.free) + arm.model.nv
+        notes += [note] if (note := disagreement(fits, first, count)) else []
+    stribeck = joint_torques.choose_stribeck(arm.model, parts, unknowns, constraints.free, first)
+    if stribeck.any():
+        first = fitter.fit(parts, stribeck)
+    ends = np.cumsum([len(part.samples.torque) for part in parts])[:-1]
+    residuals, covariances = np.split(first.residuals, ends), np.split(first.covariance, ends)
+    misfits = [
+        measure_misfit(part.samples.torque, *excess)
+        for part, *excess in zip(parts, residuals, covariances, strict=True)
+    ]
+    why = _RECORDING_ADVICE if len(recordings) == 1 else _PAYLOAD_ADVICE
+    for recording, misfit in zip(recordings, misfits, strict=True):
+        note = note_misfit(arm.model, misfit, why)
+        notes += [f'{recording.name}: {note}'] if note else []
+    wider = [
+        part._replace(noise=part.noise._replace(torque=part.noise.torque * misfit.widening))
+        for part, misfit in zip(parts, misfits, strict=True)
+    ]
+    last = fitter.fit(wider, stribeck)
+    return RigidBodyEstimate(
+        arm._replace(recordings=tuple(recordings)), parameter_map, constraints, unknowns,
+        stribeck, last, tuple(misfits), tuple(fitted.lag_s for fitted in alone), fitter.prior,
+        tuple(notes),
+    )  # fmt: skip
+
+
+def _check_unknown(plant: Plant, unknowns: JointUnknowns) -> None:
+    """Raise if a parameter is of friction or of rotors, and these are not unknown."""
+    switched_off = {
+        'dof_armature': not unknowns.armature,
+        'dof_damping': unknowns.friction == 'none',
+        'dof_frictionloss': unknowns.friction in ('none', 'viscous'),
+    }
+    for parameter in plant.parameters:
+        if switched_off.get(parameter.field):
+            raise IdentificationError(
+                f'parameters: {parameter.name}: {parameter.field} is switched off: leave out '
+                + ('--armature' if parameter.field == 'dof_armature' else '--friction')
+            )

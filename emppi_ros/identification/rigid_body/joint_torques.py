@@ -1,0 +1,111 @@
+"""
+What the torque of a joint has besides bodies, viscous friction and rotor: dry friction and offset.
+
+Dry friction is s(v) (c + d exp(-(v / u)^2)), for the sign s of the velocity v: Coulomb friction c
+while the joint moves, and Stribeck friction c + d about rest (Armstrong-Helouvry, Dupont and
+Canudas de Wit 1994). d is negative where friction rises slowly, as in harmonic drives. The torque
+is linear in all coefficients, but not in the Stribeck velocity u, for which values are tried.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import mujoco
+import numpy as np
+
+from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion
+from emppi_ros.identification.rigid_body.torque_fit import TorqueFit, linear_columns
+from emppi_ros.recordings.noise import correlation_time
+
+Friction = Literal['stribeck', 'coulomb', 'viscous', 'none']
+DRY, STRIBECK, OFFSETS = 0, 1, 2  # columns of shapes and coefficients; one offset per recording
+_SPEEDS = (0.02, 0.04, 0.08, 0.15, 0.3)  # Stribeck velocities, relative to the largest speed
+_MIN_GAIN = 10.0  # of chi-squared per new parameter, in units of the residual
+_RANK = 1e-8  # relative to the largest: smaller ones are unexcited
+
+
+@dataclass(frozen=True)
+class JointUnknowns:
+    """Unknowns of each joint besides the bodies."""
+
+    friction: Friction = 'stribeck'  # and all that comes after it
+    armature: bool = True  # inertia of the rotor
+    offset: bool = True  # of the torque sensor
+
+
+def shapes(
+    parts: Sequence[DifferentiatedMotion], unknowns: JointUnknowns, stribeck: Array
+) -> Array:
+    """
+    Return the shapes (n, nv, 2 + R) of non-inertial torques in the samples of R recordings.
+
+    `stribeck` (nv,) are Stribeck velocities, 0 for a joint without. Shapes of what is not unknown
+    are zero.
+    """
+    each = [_shape(part, unknowns, stribeck) for part in parts]
+    members = np.repeat(np.eye(len(parts)), [len(shape) for shape in each], axis=0)
+    whole = np.concatenate(each)
+    offsets = np.broadcast_to(members[:, None], (*whole.shape[:2], len(parts)))
+    return np.concatenate([whole, unknowns.offset * offsets], axis=2)
+
+
+def forecast_shapes(
+    part: DifferentiatedMotion, unknowns: JointUnknowns, stribeck: Array, index: int, count: int
+) -> Array:
+    """Return the shapes (n, nv, 2 + count) of another part of the recording at an index."""
+    offsets = np.zeros((*part.signs.shape, count))
+    offsets[:, :, index] = unknowns.offset
+    return np.concatenate([_shape(part, unknowns, stribeck), offsets], axis=2)
+
+
+def _shape(part: DifferentiatedMotion, unknowns: JointUnknowns, stribeck: Array) -> Array:
+    """Return the shapes (n, nv, 2) of dry friction."""
+    dry = part.signs * (unknowns.friction in ('stribeck', 'coulomb'))
+    near_rest = np.exp(-((part.samples.states[1] / np.where(stribeck, stribeck, 1.0)) ** 2))
+    return np.stack([dry, dry * near_rest * (stribeck > 0.0)], axis=2)
+
+
+def choose_stribeck(
+    model: mujoco.MjModel,
+    parts: Sequence[DifferentiatedMotion],
+    unknowns: JointUnknowns,
+    free: Bools,
+    fit: TorqueFit,
+) -> Array:
+    """
+    Return the Stribeck velocity (nv,) of each joint, 0 where the residuals of a fit show none.
+
+    A column of Stribeck friction is added to the linearized fit of one joint at a time. It is
+    kept if chi-squared decreases by more than two parameters would by chance, counted in units of
+    the residual and of its correlation time, so that other errors of the model do not pass for it.
+    """
+    nv = model.nv
+    chosen = np.zeros(nv)
+    if unknowns.friction != 'stribeck':
+        return chosen
+    rows = linear_columns(model, fit.states, shapes(parts, unknowns, chosen), free)
+    weight = 1.0 / np.sqrt(np.diagonal(fit.covariance, axis1=1, axis2=2))
+    rows *= weight.ravel()[:, None]
+    rows /= np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)
+    basis, sizes, _ = np.linalg.svd(rows, full_matrices=False)
+    basis = basis[:, sizes > _RANK * sizes[0]]
+    white = weight * fit.residuals
+    rest = white.ravel() - basis @ (basis.T @ white.ravel())
+    by_joint = rest.reshape(-1, nv)
+    fastest = np.max(np.abs(fit.states[1]), axis=0)
+    for joint in range(nv):
+        unit = float(np.mean(by_joint[:, joint] ** 2)) * correlation_time(by_joint[:, joint])
+        best = 2.0 * _MIN_GAIN * unit
+        for share in _SPEEDS:
+            speed = np.zeros(nv)
+            speed[joint] = share * fastest[joint]
+            column = np.zeros_like(white)
+            column[:, joint] = shapes(parts, unknowns, speed)[:, joint, STRIBECK]
+            new = (weight * column).ravel()
+            new -= basis @ (basis.T @ new)
+            gain = float(new @ rest) ** 2 / max(float(new @ new), np.finfo(float).tiny)
+            if gain > best:
+                best, chosen[joint] = gain, speed[joint]
+    return chosen

@@ -1,0 +1,127 @@
+"""The method `rigid-body`: the bodies of an arm, from its torques."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.config import key
+from emppi_ros.identification.common import options as fields
+from emppi_ros.identification.common import posterior_samples
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.methods import Identification, Method, RunSettings
+from emppi_ros.identification.rigid_body import inference, joint_torques, mjcf_export, report
+from emppi_ros.identification.rigid_body import recordings as arm_recordings
+from emppi_ros.identification.rigid_body.joint_torques import JointUnknowns
+from emppi_ros.identification.rigid_body.mjcf_export import BodyInertial, JointProperties
+from emppi_ros.recordings.recordings import Recording
+
+_OVERSAMPLING = 4  # samples per sample of the prior: some lie outside of the bounds
+_SIGNIFICANT = 3.0  # standard deviations of a rotor inertia that is written
+_STAGES = 3  # of the progress bar
+
+
+@dataclass(frozen=True)
+class RigidBodyOptions:
+    """Options of the method `rigid-body`."""
+
+    links: Literal['known', 'unknown'] = key(
+        'known', doc='whether bodies without a parameter are as in the scene, or unknown as well'
+    )
+    friction: joint_torques.Friction = key(
+        'stribeck',
+        doc='unknown friction of each joint: Stribeck friction (where the data show it) with all '
+        'of coulomb, dry friction with viscous, viscous friction, or none',
+    )
+    armature: Literal['unknown', 'known'] = key(
+        'unknown',
+        doc='whether the inertia of rotors is unknown; known: efforts do not contain its torque, '
+        "and commands that of the scene's",
+    )
+    offset: Literal['unknown', 'none'] = key(
+        'unknown', doc='whether the torque of each joint has an unknown offset in each recording'
+    )
+    spread: float = fields.spread()
+
+
+class RigidBodyMethod(Method):
+    """Physically consistent inertial parameters of an arm, from its joint torques."""
+
+    description = 'masses, centres and inertias of the bodies of an arm, from its torques'
+    options = RigidBodyOptions
+
+    def identify(
+        self, plant: Plant, recordings: Sequence[Recording], options: RigidBodyOptions,
+        run: RunSettings,
+    ) -> Identification:  # fmt: skip
+        """Fit each recording alone, then all together."""
+        plant.require_inverse()
+        with run.progress('rigid-body', _STAGES, 'stages') as advance:
+            unknowns = JointUnknowns(
+                options.friction, options.armature == 'unknown', options.offset == 'unknown'
+            )
+            arm = arm_recordings.read(
+                plant, *recordings, held_out=run.held_out, armature=unknowns.armature
+            )
+            advance(1)
+            estimate = inference.identify_bodies(plant, arm, options.links == 'known', unknowns)
+            advance(2)
+            draws = report.draw(estimate, 1.0, posterior_samples.PRIOR_SAMPLES, run.seed)
+            forecasts = report.forecast(estimate, draws)
+            advance(_STAGES)
+        theta = draws.values(estimate)
+        summary = report.summarize(plant, estimate, draws)
+        report.check(plant, summary, theta)
+        summary |= report.summarize_forecasts(arm, forecasts)
+        kept = posterior_samples.excited(
+            [row['knowledge'] for row in summary['parameters'].values()]
+        )
+
+        def prior_samples() -> Array:
+            wide = report.draw(
+                estimate, options.spread, _OVERSAMPLING * posterior_samples.PRIOR_SAMPLES, run.seed
+            )
+            return report.within_bounds(plant, kept, wide.values(estimate))
+
+        return Identification(
+            summary,
+            theta,
+            kept,
+            {
+                'links': options.links,
+                'friction': options.friction,
+                'armature': options.armature,
+                'offset': options.offset,
+                'window_s': [recording.training.window_s for recording in estimate.arm.recordings],
+                'weight': estimate.prior.weight,
+                'spread': options.spread,
+                'seed': run.seed,
+                'held_out': run.held_out,
+            },
+            prior_samples,
+            forecasts=lambda: report.futures(arm, forecasts, run.seed),
+            to_mjcf=lambda: to_mjcf(plant, summary, options),
+        )
+
+
+def to_mjcf(plant: Plant, summary: dict[str, Any], options: RigidBodyOptions) -> str:
+    """
+    Return the scene with the estimated bodies, friction and rotors.
+
+    The rotor inertia of a joint is written if it exceeds three standard deviations: torques at the
+    links do not have it. MJCF has no Stribeck friction and no offset of torques.
+    """
+    bodies = {name: BodyInertial(*row.values()) for name, row in summary['bodies'].items()}
+    step = float(plant.model.opt.timestep)
+    joints = JointProperties(
+        summary['friction'] if options.friction != 'none' else {},
+        {name: max(value, 0.0) for name, value in summary['dry_friction'].items()}
+        if options.friction in ('stribeck', 'coulomb')
+        else {},
+        {
+            name: value
+            for name, value in summary['armature'].items()
+            if value > _SIGNIFICANT * summary['armature_sd'][name] > 0.0
+        },
+    )
+    return mjcf_export.to_mjcf(arm_recordings.scene_file_of(plant), bodies, joints, step)

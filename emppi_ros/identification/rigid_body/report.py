@@ -1,0 +1,280 @@
+"""Summarize identified bodies, draw posterior samples, and forecast held-out torques."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification.common import posterior_samples
+from emppi_ros.identification.common.figures import HeldOutForecast
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.common.posterior_samples import knowledge_levels
+from emppi_ros.identification.rigid_body import (
+    arm,
+    body_posterior,
+    composite_bodies,
+    joint_torques,
+    motion_samples,
+    torque_fit,
+)
+from emppi_ros.identification.rigid_body.inference import RigidBodyEstimate
+from emppi_ros.identification.rigid_body.joint_torques import DRY, OFFSETS, STRIBECK
+from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion
+from emppi_ros.identification.rigid_body.physical_consistency import (
+    ARMATURE,
+    BODY_PARAMETERS,
+    FRICTION,
+)
+from emppi_ros.identification.rigid_body.recordings import RecordedArm
+from emppi_ros.identification.rigid_body.regressor import regressor
+from emppi_ros.model import scene
+from emppi_ros.recordings.signals import joint_units
+
+_RANK = 1e-8  # relative to the largest: smaller ones are unexcited
+_ADVICE = (
+    'record a motion that moves every joint at once, over much of its range, with accelerations '
+    'of both signs (`emppi excite` makes such motions)'
+)
+
+
+class PosteriorDraws(NamedTuple):
+    """Posterior samples."""
+
+    bodies: Array  # (N, 12 B)
+    coefficients: Array  # (N, nv, e) of non-inertial torques, as in `joint_torques.shapes`
+
+    def values(self, estimate: RigidBodyEstimate) -> Array:
+        """Return the parameters (N, P)."""
+        return composite_bodies.parameter_values(
+            estimate.parameter_map, estimate.constraints, self.bodies, self.coefficients[:, :, DRY]
+        )
+
+
+def draw(estimate: RigidBodyEstimate, spread: float, count: int, seed: int) -> PosteriorDraws:
+    """Return posterior samples of bodies and other torques, with `spread` times the sd."""
+    information = estimate.fit.normal.information / spread**2
+    score = estimate.fit.normal.score / spread**2
+    rng = np.random.default_rng(seed)
+    drawn = body_posterior.sample_bodies(
+        information, score, estimate.prior, estimate.constraints, count, rng
+    )
+    return PosteriorDraws(drawn, estimate.fit.normal.non_inertial.draw(drawn, spread, rng))
+
+
+def summarize(plant: Plant, estimate: RigidBodyEstimate, draws: PosteriorDraws) -> dict[str, Any]:
+    """Return the estimate of each parameter, with sd from draws, and diagnostics."""
+    recorded, theta = estimate.arm, draws.values(estimate)
+    mode, dry = estimate.fit.parameters[None], estimate.fit.coefficients[None, :, DRY]
+    best = composite_bodies.parameter_values(
+        estimate.parameter_map, estimate.constraints, mode, dry
+    )[0]
+    sd, scales = theta.std(axis=0), plant.scales
+    shares = sd / np.hypot(sd, scales)  # as if the scale were the sd of a prior
+    names = scene.names(recorded.model, 'joint')
+    residual_rms = np.sqrt(np.mean(estimate.fit.residuals**2, axis=0))
+    counts = [len(recording.training.samples.torque) for recording in recorded.recordings]
+    ratios = np.array([misfit.factors for misfit in estimate.misfits])
+    factors = np.sqrt(np.average(ratios**2, axis=0, weights=counts))
+    coefficients = estimate.fit.coefficients
+
+    def named(values: Array) -> dict[str, float]:
+        return dict(zip(names, values.tolist(), strict=True))
+
+    summary = posterior_samples.summarize(plant.unknowns, best, sd, knowledge_levels(shares))
+    summary |= {
+        'bodies': {
+            name: body._asdict()
+            for name, body in composite_bodies.body_inertials(
+                estimate.parameter_map, estimate.constraints, estimate.fit.parameters
+            )
+        },
+        'friction': named(estimate.fit.parameters[FRICTION::BODY_PARAMETERS]),
+        'dry_friction': named(coefficients[:, DRY]),
+        'stribeck_friction': named(coefficients[:, STRIBECK]),
+        'stribeck_velocity': named(estimate.stribeck),
+        'armature': named(estimate.fit.parameters[ARMATURE::BODY_PARAMETERS]),
+        'armature_sd': named(draws.bodies[:, ARMATURE::BODY_PARAMETERS].std(axis=0)),
+        'recordings': {
+            recording.name: {
+                'samples': count,
+                'held_out': len(recording.held_out.samples.torque) if recording.held_out else 0,
+                'window_s': recording.training.window_s,
+                'torque_lag_s': lag,
+                'left_in_noise': float(np.sqrt(np.mean(misfit.factors**2))),
+                'widened_by': named(misfit.widening),
+                'offset': named(offset),
+            }
+            for recording, count, lag, misfit, offset in zip(
+                recorded.recordings,
+                counts,
+                estimate.lags_s,
+                estimate.misfits,
+                coefficients[:, OFFSETS:].T,
+                strict=True,
+            )
+        },
+        'turns': estimate.fit.iterations,
+        'torque_left': named(residual_rms),
+        'left_in_noise': named(factors),
+    }
+    return summary | {'notes': '; '.join(estimate.notes)} if estimate.notes else summary
+
+
+def check(plant: Plant, summary: dict[str, Any], theta: Array) -> None:
+    """Raise IdentificationError if no parameter is excited, or one is out of bounds."""
+    rows = summary['parameters']
+    unexcited = [name for name, row in rows.items() if row['knowledge'] == 'unexcited']
+    if len(unexcited) == len(rows):
+        raise IdentificationError(
+            f'unexciting: this motion does not excite {", ".join(unexcited)}: {_ADVICE}'
+        )
+    for unknown, column in zip(plant.unknowns, theta.T, strict=True):
+        value, sd = rows[unknown.name]['value'], rows[unknown.name]['sd']
+        if unknown.name not in unexcited and not np.any(
+            (column > unknown.lower) & (column < unknown.upper)
+        ):
+            raise IdentificationError(
+                f'{unknown.name}: estimate {value:.4g} (sd {sd:.2g}) {unknown.unit} is not within '
+                f'{unknown.lower:g} and {unknown.upper:g}: check its bounds, and bodies of the '
+                'scene that are welded to it'
+            )
+
+
+def within_bounds(plant: Plant, columns: list[int], theta: Array) -> Array:
+    """Return the draws (m, K) of the kept parameters that lie within bounds."""
+    low, high = (bound[columns] for bound in plant.bounds)
+    inside = theta[:, columns][
+        np.all((theta[:, columns] > low) & (theta[:, columns] < high), axis=1)
+    ]
+    return posterior_samples.first_samples(inside)
+
+
+class TorqueForecast(NamedTuple):
+    """Torques forecast for T held-out samples."""
+
+    held_out: DifferentiatedMotion
+    best: Array  # (T, nv) torques of the estimated bodies
+    noise: Array  # (T, nv, nv) covariance from noise of motion and torques, and misfit
+    draws: Array  # (N, T, nv) torques of posterior draws
+    least_squares: Array  # (T, nv) torques of ordinary least squares with the same unknowns
+
+    @property
+    def off(self) -> Array:
+        """Forecast errors (T, nv) of the best estimate."""
+        return self.held_out.samples.torque - self.best
+
+    @property
+    def variance(self) -> Array:
+        """Expected variance (T, nv) of these errors."""
+        return np.diagonal(self.noise, axis1=1, axis2=2) + self.draws.var(axis=0)
+
+
+def forecast(estimate: RigidBodyEstimate, draws: PosteriorDraws) -> list[TorqueForecast]:
+    """Return the torque forecast of each recording along its measured motion."""
+    recorded = estimate.arm
+    if all(recording.held_out is None for recording in recorded.recordings):
+        return []
+    least = least_squares(estimate)
+    return [
+        _forecast_recording(recorded.model, recording.held_out, estimate, draws, index, least)
+        for index, recording in enumerate(recorded.recordings)
+        if recording.held_out is not None
+    ]
+
+
+def _forecast_recording(
+    model: mujoco.MjModel,
+    held_out: DifferentiatedMotion,
+    estimate: RigidBodyEstimate,
+    draws: PosteriorDraws,
+    index: int,
+    least: Array,
+) -> TorqueForecast:
+    states, torque = held_out.samples
+    count, free = len(estimate.misfits), estimate.constraints.free
+    shapes = joint_torques.forecast_shapes(
+        held_out, estimate.unknowns, estimate.stribeck, index, count
+    )
+    parameters, coefficients = estimate.fit.parameters, estimate.fit.coefficients
+    rows = regressor(model, *states)
+    bodies = (np.vstack([parameters, draws.bodies]) @ rows.T).reshape(-1, *torque.shape)
+    numbers = np.concatenate([coefficients[None], draws.coefficients])[:, None]
+    torques = bodies + np.sum(shapes * numbers, axis=-1)
+    slopes = arm.torque_jacobian(arm.with_parameters(model, parameters), states)
+    noise = slopes * held_out.noise.states.ravel() ** 2 @ np.swapaxes(slopes, 1, 2)
+    misfit = np.diag((held_out.noise.torque * estimate.misfits[index].factors) ** 2)
+    fixed = (rows[:, ~free] @ parameters[~free]).reshape(torque.shape)
+    theirs = torque_fit.linear_columns(model, states, shapes, free) @ least
+    return TorqueForecast(
+        held_out, torques[0], noise + misfit, torques[1:], fixed + theirs.reshape(torque.shape)
+    )
+
+
+def least_squares(estimate: RigidBodyEstimate) -> Array:
+    """
+    Return the unknowns (p,) by ordinary least squares, for comparison.
+
+    All torques have the same weight, and bodies may be inconsistent. Unexcited combinations have
+    the smallest norm, in units of their columns.
+    """
+    recorded = estimate.arm
+    parts = [recording.training for recording in recorded.recordings]
+    samples, _ = motion_samples.concatenate(parts)
+    shapes = joint_torques.shapes(parts, estimate.unknowns, estimate.stribeck)
+    free = estimate.constraints.free
+    rows = torque_fit.linear_columns(recorded.model, samples.states, shapes, free)
+    fixed = regressor(recorded.model, *samples.states)[:, ~free] @ estimate.fit.parameters[~free]
+    units = np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)
+    solution: Array = np.linalg.lstsq(rows / units, samples.torque.ravel() - fixed, rcond=_RANK)[0]
+    return solution / units
+
+
+def summarize_forecasts(
+    recorded: RecordedArm, forecasts: Sequence[TorqueForecast]
+) -> dict[str, dict[str, float]]:
+    """
+    Return rms forecast errors of joints: in N m (or N), in standard deviations, and in percent.
+
+    Percent are of the standard deviation of the measured torque, and also given for ordinary
+    least squares.
+    """
+    if not forecasts:
+        return {}
+    names = scene.names(recorded.model, 'joint')
+    square = np.concatenate([part.off for part in forecasts]) ** 2
+    variance = np.concatenate([part.variance for part in forecasts])
+    measured = [part.held_out.samples.torque for part in forecasts]
+    theirs = [part.held_out.samples.torque - part.least_squares for part in forecasts]
+    errors = square, square / variance, np.concatenate(theirs) ** 2
+    error, share, least = (np.sqrt(np.mean(x, axis=0)) for x in errors)
+    percent = 100.0 / np.concatenate(measured).std(axis=0)
+    return {
+        key: dict(zip(names, values.tolist(), strict=True))
+        for key, values in (
+            ('held_out_error', error),
+            ('held_out_in_noise', share),
+            ('held_out_percent', percent * error),
+            ('least_squares_percent', percent * least),
+        )
+    }
+
+
+def futures(
+    recorded: RecordedArm, forecasts: Sequence[TorqueForecast], seed: int
+) -> list[HeldOutForecast]:
+    """Return forecasts for plotting; noise is added, as measurements have it."""
+    model, rng, plotted = recorded.model, np.random.default_rng(seed), []
+    labels = [
+        (name, joint_units(model, joint)['force'])
+        for joint, name in enumerate(scene.names(model, 'joint'))
+    ]
+    for part in forecasts:
+        normal = rng.standard_normal((*part.draws.shape, 1))
+        noisy = part.draws + (np.linalg.cholesky(part.noise) @ normal)[..., 0]
+        steps = np.arange(len(part.best), dtype=np.float64)
+        time = 0.5 * part.held_out.window_s + part.held_out.step_s * steps
+        plotted.append(HeldOutForecast(time, labels, part.held_out.samples.torque, noisy))
+    return plotted

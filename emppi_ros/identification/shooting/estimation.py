@@ -1,0 +1,266 @@
+r"""
+Robust least squares over parameters and the starts of windows (multiple shooting, Bock 1983).
+
+Each window is simulated from a start of its own, so that errors of the model and chaos cannot
+accumulate for longer than a window. The errors of positions have Student's t-distribution, whose
+scale is estimated by expectation-maximization (Lange, Little and Taylor 1989): outliers hardly
+count. In each Gauss-Newton step the starts are eliminated:
+
+    H = sum_w A_w' M_w A_w,   g = sum_w A_w' M_w r_w,   M_w = I - B_w (B_w' B_w)^-1 B_w'
+
+with the weighted residuals r_w of a window, and their derivatives A_w by the parameters and B_w by
+its start. A Levenberg-Marquardt step within the bounds solves the rest.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+from scipy.optimize import lsq_linear
+
+from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.multiple_shooting.simulation import (
+    STEP,
+    Inputs,
+    make_ensemble,
+    perturb_starts,
+    roll_out,
+)
+from emppi_ros.identification.multiple_shooting.start_fits import FREEDOM, student_weights
+from emppi_ros.identification.multiple_shooting.windows import Windows
+from emppi_ros.recordings.motion import Motion
+
+_TOLERANCE = 1e-7  # relative decrease of the cost that ends the search
+_DAMPING, _MOST_DAMPING = 1e-3, 1e12
+_LESS, _MORE = 0.2, 5.0  # factors of the damping after a step that was good, or not
+_FLOOR = 1e-9  # of the spread of a motion: the least scale of the errors
+_RIDGE = 1e-12  # of the largest element: starts that a window does not determine stay
+
+
+@dataclass(frozen=True)
+class ShootingConfig:
+    """Settings of the search."""
+
+    iterations: int = 60
+
+
+class Trajectories(NamedTuple):
+    """Positions after each step, and their derivatives."""
+
+    positions: Array  # (W, h, nv)
+    by_parameter: Array  # (W, h, nv, P), in the scales of the parameters
+    by_start: Array  # (W, h, nv, 2 nv)
+
+
+class WindowSimulation:
+    """Simulates the windows of a motion, with derivatives."""
+
+    def __init__(self, plant: Plant, motion: Motion, windows: Windows, threads: int = 0) -> None:
+        """Set up 1 + P + 2 nv models with W rollouts each."""
+        self._plant, self._inputs, self.windows = plant, Inputs.of_motion(motion), windows
+        models = 1 + len(plant.unknowns) + 2 * plant.model.nv
+        self._ensemble = make_ensemble(plant, models, windows.count, threads)
+
+    def simulate(self, theta: Array, starts: Array) -> Trajectories | None:
+        """Return trajectories of parameters (P,) from starts (W, 2 nv); None if one diverges."""
+        unknowns = len(theta)
+        rows, changes = np.tile(theta, (self._ensemble.models, 1)), np.empty(unknowns)
+        for i in range(unknowns):
+            rows[1 + i], changes[i] = self._plant.perturbed(theta, i)
+        self._ensemble.write(rows)
+        begins = perturb_starts(starts[None], unknowns)[0]
+        states, diverged = roll_out(self._ensemble, self._inputs, self.windows.steps, begins)
+        if diverged.any():
+            return None
+        base = states[0, ..., : self._plant.model.nv]
+        slopes = np.moveaxis(states[1:, ..., : self._plant.model.nv] - base, 0, -1)
+        by_parameter = slopes[..., :unknowns] / (changes / self._plant.scales)
+        return Trajectories(base, by_parameter, slopes[..., unknowns:] / STEP)
+
+
+class ShootingEstimate(NamedTuple):
+    """The estimate from windows of one length."""
+
+    theta: Array  # (P,)
+    starts: Array  # (W, 2 nv)
+    scale: Array  # (nv,) of the errors of positions, as a standard deviation of white noise
+    windows: Windows
+    information: Array  # (P, P) H, in the scales of the parameters
+    scores: Array  # (W, P) A_w' M_w r_w
+    influence: Array  # (W, h, nv, P) derivatives of the scores by errors of positions
+    iterations: int
+    converged: bool
+    costs: tuple[float, ...]  # of each iteration
+
+
+class _Point(NamedTuple):
+    """A point of the search, with residuals in units of positions."""
+
+    theta: Array
+    starts: Array
+    errors: Array  # (W, h, nv), 0 where nothing was measured
+    trajectories: Trajectories
+
+
+def estimate(
+    plant: Plant,
+    motion: Motion,
+    windows: Windows,
+    theta: Array,
+    starts: Array,
+    config: ShootingConfig,
+    threads: int = 0,
+    progress: Callable[[float], None] = lambda _: None,
+) -> ShootingEstimate:
+    """
+    Return the parameters and starts that explain the windows of a motion best.
+
+    The search begins at parameters theta (P,), and at positions and velocities `starts`
+    (W, 2 nv). `progress` gets the cost of each iteration. IdentificationError if the model
+    diverges where the search starts.
+    """
+    search = _DampedSearch(plant, windows, WindowSimulation(plant, motion, windows, threads))
+    observed = search.observed
+    floor = _FLOOR * np.maximum(np.ptp(motion.qpos, axis=0), 1e-3)
+    now = search.evaluate(theta, starts)
+    if now is None:
+        raise IdentificationError(
+            'the model diverges where the search starts: check bounds and initial values'
+        )
+    lost = windows.count * 2 * plant.model.nv + len(theta)  # degrees of freedom
+    spare = max(1.0 - lost / max(int(observed.sum()), 1), 0.1)
+    scale = _scale(now.errors, observed, np.full(observed.shape[-1], np.inf), spare, floor)
+    damping, converged, costs = _DAMPING, False, list[float]()
+    for _ in range(config.iterations):
+        scale = _scale(now.errors, observed, scale, spare, floor)
+        cost = _cost(now.errors, observed, scale)
+        costs.append(cost)
+        progress(cost)
+        better, damping = search.improve(now, scale, damping)
+        if better is None:
+            converged = True  # no step improves it
+            break
+        gain = (cost - _cost(better.errors, observed, scale)) / max(abs(cost), 1e-300)
+        now, damping = better, max(damping, 1e-12)
+        if gain < _TOLERANCE:
+            converged = True
+            break
+    scale = _scale(now.errors, observed, scale, spare, floor)
+    system = _eliminate(now, scale)
+    return ShootingEstimate(
+        now.theta, now.starts, scale, windows, system.information, system.scores,
+        system.influence, len(costs), converged, tuple(costs),
+    )  # fmt: skip
+
+
+class _DampedSearch(NamedTuple):
+    """What does not change during the search."""
+
+    plant: Plant
+    windows: Windows
+    simulation: WindowSimulation
+
+    @property
+    def observed(self) -> Bools:
+        """Where positions were measured (W, h, nv), without the starts."""
+        return self.windows.observed[:, 1:]
+
+    def evaluate(self, theta: Array, starts: Array) -> _Point | None:
+        """Return a point; None if the model diverges there."""
+        trajectories = self.simulation.simulate(theta, starts)
+        if trajectories is None:
+            return None
+        errors = trajectories.positions - self.windows.measured[:, 1:]
+        errors = np.where(self.observed, errors, 0.0)
+        return _Point(theta, starts, errors, trajectories)
+
+    def improve(self, now: _Point, scale: Array, damping: float) -> tuple[_Point | None, float]:
+        """Return a point with a lower cost, None if there is none, and the next damping."""
+        cost, system = _cost(now.errors, self.observed, scale), _eliminate(now, scale)
+        scales, bounds = self.plant.scales, self.plant.bounds
+        low, high = (bound / scales for bound in bounds)
+        while damping < _MOST_DAMPING:
+            step = _bounded_step(system, damping, now.theta / scales, (low, high))
+            theta = np.clip(now.theta + step * scales, *bounds)
+            better = self.evaluate(theta, now.starts + system.follow(step))
+            if better is not None and _cost(better.errors, self.observed, scale) < cost:
+                return better, damping * _LESS
+            damping *= _MORE
+        return None, damping
+
+
+def _scale(errors: Array, observed: Bools, before: Array, spare: float, floor: Array) -> Array:
+    """Return the scale (nv,) after a step of expectation-maximization."""
+    squares = np.where(observed, student_weights(errors, before) * errors**2, 0.0)
+    if np.isinf(before).any():  # first guess: equal weights
+        squares = errors**2
+    counts = np.maximum(observed.sum(axis=(0, 1)), 1)
+    return np.maximum(np.sqrt(squares.sum(axis=(0, 1)) / (spare * counts)), floor)
+
+
+def _cost(errors: Array, observed: Bools, scale: Array) -> float:
+    """Return the mean negative log density of the errors, up to a constant."""
+    each = 0.5 * (FREEDOM + 1.0) * np.log1p((errors / scale) ** 2 / FREEDOM) + np.log(scale)
+    return float(each[observed].mean())
+
+
+class _ReducedSystem(NamedTuple):
+    """Normal equations of the parameters, with the starts eliminated."""
+
+    information: Array  # (P, P)
+    scores: Array  # (W, P)
+    influence: Array  # (W, h, nv, P)
+    by_residual: Array  # (W, 2 nv): steps of the starts with parameters as they are
+    by_parameter: Array  # (W, 2 nv, P): steps of the starts for those of the parameters
+
+    def follow(self, step: Array) -> Array:
+        """Return the steps (W, 2 nv) of the starts that belong to one of the parameters."""
+        return self.by_residual + self.by_parameter @ step
+
+
+def _eliminate(point: _Point, scale: Array) -> _ReducedSystem:
+    """Return the normal equations at a point."""
+    count = len(point.errors)
+    root = np.sqrt(student_weights(point.errors, scale)) / scale
+    observed = point.errors != 0.0
+    root = np.where(observed, root, 0.0)
+    residuals = (root * point.errors).reshape(count, -1, 1)
+    by_parameter, by_start = (
+        (root[..., None] * slopes).reshape(count, residuals.shape[1], -1)
+        for slopes in point.trajectories[1:]
+    )
+    transposed = by_start.swapaxes(1, 2)
+    gram = transposed @ by_start
+    ridge = _RIDGE * np.abs(gram).max(axis=(1, 2), keepdims=True) + 1e-300
+    gram = gram + ridge * np.eye(gram.shape[1])
+    starts = -np.linalg.solve(gram, transposed @ np.concatenate([residuals, by_parameter], axis=2))
+    along = residuals + by_start @ starts[..., :1]  # M r
+    scores = (by_parameter.swapaxes(1, 2) @ along)[..., 0]
+    across = by_parameter + by_start @ starts[..., 1:]  # M A
+    information = np.einsum('wnp,wnq->pq', by_parameter, across)
+    return _ReducedSystem(
+        0.5 * (information + information.T),
+        scores,
+        root[..., None] * across.reshape(*root.shape, -1),
+        starts[..., 0],
+        starts[..., 1:],
+    )
+
+
+def _bounded_step(
+    system: _ReducedSystem, damping: float, place: Array, bounds: tuple[Array, Array]
+) -> Array:
+    """Return the damped step (P,) of the parameters within bounds, all in their scales."""
+    if not len(place):  # only starts are estimated
+        return place
+    gradient = system.scores.sum(axis=0)
+    diagonal = np.diag(system.information)
+    damped = system.information + np.diag(damping * diagonal + 1e-12 * (diagonal.max() + 1e-300))
+    upper = scipy.linalg.cholesky(damped)
+    target = -scipy.linalg.solve_triangular(upper, gradient, trans='T')
+    low, high = (bound - place for bound in bounds)
+    return np.asarray(lsq_linear(upper, target, (np.minimum(low, -0.0), high)).x)

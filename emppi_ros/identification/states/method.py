@@ -1,0 +1,284 @@
+"""The method `states`: least squares over states and parameters of all recordings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.config import positive
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification.common import figures, posterior_samples
+from emppi_ros.identification.common import options as fields
+from emppi_ros.identification.common.figures import Convergence, HeldOutForecast
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.methods import Identification, Method, RunSettings
+from emppi_ros.identification.states import diagnostics, forecast, step_check
+from emppi_ros.identification.states.estimation import StatesEstimate, estimate
+from emppi_ros.identification.states.solver import Iterate, ProgressCallback, SolverConfig
+from emppi_ros.model import scene
+from emppi_ros.recordings.motion import Motion, default_step, join, resample_and_split
+from emppi_ros.recordings.recordings import Recording, named_errors, recording_names
+
+_FORECAST_SAMPLES = 100
+_WIDER = 2.0  # factor between the spreads that are tried
+
+
+@dataclass(frozen=True)
+class StatesOptions:
+    """Options of the method `states`."""
+
+    state_weight: float = positive(
+        SolverConfig().state_weight,
+        'weight of squared impulse errors against squared observation errors; too small fits '
+        'noise, too large slows convergence',
+    )
+    spread: float = fields.spread()
+
+
+class StatesMethod(Method):
+    """Least squares over states and parameters, with a linearised posterior."""
+
+    description = 'least squares over states and parameters'
+    options = StatesOptions
+    held_out = 0.2
+
+    def default_step(self, plant: Plant, recordings: Sequence[Recording]) -> float:
+        """Return the scene's step, or 1 ms if joints were sampled at a shorter period."""
+        return default_step(recordings, plant.model)
+
+    def identify(
+        self, plant: Plant, recordings: Sequence[Recording], options: StatesOptions,
+        run: RunSettings,
+    ) -> Identification:  # fmt: skip
+        """Fit each recording alone, then all together, and forecast the held-out parts."""
+        plant.require_inverse()
+        config = SolverConfig(state_weight=options.state_weight)
+        names = recording_names(recordings)
+        parts = resample_and_split(recordings, plant.model, plant.bodies, run.held_out)
+        searches = 1 if len(parts) == 1 else len(parts) + 1  # each alone, and all together
+        total, costs = 2 * config.iterations * searches, list[float]()
+        with run.progress('states', total, 'iterations') as advance:
+
+            def progress(iterate: Iterate) -> None:
+                costs.append(iterate.mean_cost)
+                advance(len(costs), f'mean cost {costs[-1]:.4g}')
+
+            motions = [earlier for earlier, _ in parts]
+            motion, result, notes = fit_recordings(plant, motions, names, config, progress)
+            lag_s, advice = _advise(plant, recordings, run.held_out, config, (motion, result))
+            advance(total)
+        summary = summarize(plant, result)
+        if lag_s is not None:
+            summary['command_lag_s'] = lag_s
+        notes = [*notes, *advice]
+        notes += diagnostics.note_deviations(plant, names, recordings, motion, result)
+        prior = draw_prior(plant, motion, parts, result, (config, options.spread, run.seed))
+        if prior.missed and run.out is not None:
+            raise IdentificationError('; '.join([*prior.notes(options.spread), *notes]))
+        notes += prior.notes(options.spread)
+        if notes:
+            summary['notes'] = '; '.join(notes)
+        samples, forecasts = prior.samples, [part for part in prior.forecasts if part is not None]
+        if forecasts:
+            summary['held_out_error'] = figures.forecast_error(forecasts)
+        return Identification(
+            summary,
+            samples,
+            posterior_samples.excited(result.knowledge),
+            {
+                'state_weight': config.state_weight,
+                'step_s': float(plant.model.opt.timestep),
+                'spread': prior.spread,
+                'seed': run.seed,
+                'held_out': run.held_out,
+            },
+            convergence=Convergence('mean cost', np.array(costs[-result.solution.iterations :])),
+            forecasts=lambda: forecasts,
+        )
+
+
+def _advise(
+    plant: Plant,
+    recordings: Sequence[Recording],
+    held_out: float,
+    config: SolverConfig,
+    fit: tuple[Motion, StatesEstimate],
+) -> tuple[float | None, list[str]]:
+    """
+    Return the lag of the commands [s] if there is one, and notes on what biases the estimates.
+
+    A step that is too long looks like a lag, so the lag is not mentioned beside it.
+    """
+    motion, result = fit
+    lag = diagnostics.estimate_lag(plant, motion, config, result)
+    correlated = diagnostics.note_correlation(plant, motion, result)
+    notes = [] if lag is None else list(lag.notes)
+    if correlated:
+        shorter = step_check.find_shorter_step(plant, recordings, held_out, config, fit)
+        if shorter is not None:
+            notes = [
+                f'the step of {plant.model.opt.timestep:.3g} s is too long for this motion, and '
+                f'biases the estimates: give --step {shorter:.6g}'
+            ]
+    return None if lag is None else lag.seconds, [*notes, *correlated]
+
+
+class JointFit(NamedTuple):
+    """The estimate from all motions."""
+
+    motion: Motion  # all of them, joined
+    result: StatesEstimate
+    notes: list[str]  # parameters on which the recordings disagree
+
+
+def fit_recordings(
+    plant: Plant, motions: Sequence[Motion], names: Sequence[str], config: SolverConfig,
+    progress: ProgressCallback = lambda _: None,
+) -> JointFit:  # fmt: skip
+    """
+    Return the parameters that explain all motions, one of each recording.
+
+    Each motion is also fitted alone, so that errors name the recording. Raises
+    IdentificationError if a motion is not explained, or no parameter is excited.
+    """
+    alone = []
+    for name, motion in zip(names, motions, strict=True):
+        with named_errors(name):
+            fit = estimate(plant, motion, config, progress)
+            diagnostics.check_model(plant, motion, fit)
+            alone.append(fit)
+    joined, result, notes = motions[0], alone[0], list[str]()
+    if len(motions) > 1:
+        joined = join(motions)
+        result = estimate(plant, joined, config, progress)
+        notes = diagnostics.note_disagreement(plant, names, alone, result)
+        try:
+            diagnostics.check_model(plant, joined, result)
+        except IdentificationError as error:
+            text = f'each recording alone is explained, but not all together: {error}'
+            raise IdentificationError('; '.join([*notes, text])) from None
+    posterior_samples.excited(result.knowledge)
+    return JointFit(joined, result, notes)
+
+
+def draw_samples(plant: Plant, result: StatesEstimate, spread: float, seed: int) -> Array:
+    """
+    Return samples (n, P) of the linearised posterior, with its correlations.
+
+    Parameters that were not excited are equal in all samples. `spread` multiplies the standard
+    deviations, which the paper finds too small by several times (section 4.5).
+    """
+    kept = posterior_samples.excited(result.knowledge)
+    covariance = spread**2 * result.uncertainty.covariance
+    return posterior_samples.draw_linearised(plant, result.theta, covariance, kept, seed)
+
+
+class CheckedPrior(NamedTuple):
+    """Samples of a prior, and the held-out parts as it forecasts them."""
+
+    samples: Array  # (n, P)
+    spread: float  # factor on the standard deviations of the posterior
+    forecasts: list[HeldOutForecast | None]
+    missed_before: dict[str, float]  # standard deviations, with the spread that was asked for
+    missed: dict[str, float]  # with this spread
+
+    def notes(self, asked: float) -> list[str]:
+        """Return notes for the user who asked for a spread."""
+        if not self.missed_before:
+            return []
+        each = ', '.join(f'{name} by {x:.2g}' for name, x in self.missed_before.items())
+        begin = f'forecasts of the held-out part miss {each} standard deviations'
+        if self.missed:
+            return [
+                f'{begin}, and no spread of the parameters explains them: the model lacks '
+                'something, or its step is too long: no prior is written'
+            ]
+        return [
+            f'{begin} with --spread {asked:g}: the prior has {self.spread / asked:g} times its '
+            'standard deviations: the model is less exact than its estimates seem'
+        ]
+
+
+def draw_prior(
+    plant: Plant,
+    motion: Motion,
+    parts: Sequence[tuple[Motion, Motion]],
+    result: StatesEstimate,
+    settings: tuple[SolverConfig, float, int],
+) -> CheckedPrior:
+    """
+    Return samples that are as wide as their forecasts of the held-out parts require.
+
+    The spread is doubled until the measurements lie within the forecasts. It is that of `settings`
+    (solver, spread, seed) if nothing is held out, or if no spread is wide enough.
+    """
+    config, asked, seed = settings
+    samples = draw_samples(plant, result, asked, seed)
+    if not any(later.steps for _, later in parts):
+        return CheckedPrior(samples, asked, [], {}, {})
+    ends = forecast.end_states(plant, motion, config.state_weight, result)
+
+    def check(spread: float, samples: Array) -> CheckedPrior:
+        forecasts = forecast.forecast_parts(
+            plant, samples[:_FORECAST_SAMPLES], result, parts, ends, seed
+        )
+        missed = forecast.contradictions(plant, result, parts, forecasts)
+        return CheckedPrior(samples, spread, forecasts, missed, missed)
+
+    first = check(asked, samples)
+    last, spread = first, asked
+    kept = posterior_samples.excited(result.knowledge)
+    shares = (result.uncertainty.sd / plant.scales)[kept]
+    while last.missed:
+        spread *= _WIDER
+        if 'unexcited' in posterior_samples.knowledge_levels(spread * shares):
+            return first
+        try:
+            last = check(spread, draw_samples(plant, result, spread, seed))
+        except IdentificationError:  # wider than the bounds
+            return first
+    return last._replace(missed_before=first.missed)
+
+
+def summarize(plant: Plant, result: StatesEstimate) -> dict[str, Any]:
+    """Return each parameter with its uncertainty, and the convergence of the search."""
+    solution, uncertainty = result.solution, result.uncertainty
+    dofs = _dof_names(plant.model)
+    return {
+        **posterior_samples.summarize(
+            plant.unknowns,
+            result.theta,
+            uncertainty.sd,
+            result.knowledge,
+            uncertainty.directions,
+            at_bound=plant.at_bound(result.theta),
+        ),  # fmt: skip
+        'iterations': solution.iterations,
+        'converged': solution.converged,
+        'mean_cost': solution.mean_cost,
+        'step_s': float(plant.model.opt.timestep),
+        'steps': len(solution.qpos),
+        'observation_sd': dict(zip(dofs, _rms(uncertainty.observation_sd), strict=True)),
+        'impulse_sd': dict(zip(dofs, _rms(uncertainty.impulse_sd), strict=True)),
+    }
+
+
+def _dof_names(model: mujoco.MjModel) -> list[str]:
+    """Return names of degrees of freedom: that of the joint, with an axis if it has several."""
+    names = []
+    for joint, name in enumerate(scene.names(model, 'joint')):
+        if scene.is_scalar(model, joint):
+            names.append(name)
+            continue
+        turns = [f'{name} about {axis}' for axis in 'xyz']
+        free = model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE.value
+        names += [*(f'{name} {axis}' for axis in 'xyz'), *turns] if free else turns
+    return names
+
+
+def _rms(values: Array) -> list[float]:
+    """Return root mean squares over recordings."""
+    return np.sqrt(np.mean(values**2, axis=0)).tolist()

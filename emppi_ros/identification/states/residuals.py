@@ -1,0 +1,170 @@
+"""
+Residuals of discrete inverse dynamics and of observations, and their derivatives.
+
+A state is a configuration. Velocities are differences of successive ones, as MuJoCo's
+semi-implicit steps have it: v[k] leads from q[k] to q[k+1]. So the velocities need no residual of
+their own; the residual of the dynamics is the impulse that each step lacks (eq. 3.6).
+"""
+
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.identification.common.plant import Plant
+from emppi_ros.model import scene
+from emppi_ros.recordings.motion import (
+    Motion,
+    delay_rows,
+    difference,
+    difference_jacobians,
+)
+
+_NEAR = 0.005  # of the range of a joint: closer to its end it may touch the end stop
+_STEP = 1e-6  # rad, rad/s, ... for derivatives: the default of MuJoCo
+
+
+class Residuals(NamedTuple):
+    """The weighted residuals."""
+
+    observed: Array  # (N, nv)
+    impulses: Array  # (N - 2, nv)
+
+    @property
+    def cost(self) -> float:
+        """The sum of squares."""
+        return float(np.sum(self.observed**2) + np.sum(self.impulses**2))
+
+
+class Jacobian(NamedTuple):
+    """The non-zero blocks of the derivatives of the residuals."""
+
+    observed: Array  # (N, nv, nv), by the same configuration
+    impulses: tuple[Array, Array, Array]  # (N - 2, nv, nv) by q[k], q[k+1], q[k+2]
+    unknowns: Array  # (N - 2, nv, P), of impulses: observations do not depend on them
+
+
+def evaluate(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Array) -> Residuals:
+    """
+    Return the residuals of a trajectory (N, nq) and parameters (P,) for an observed motion.
+
+    `weight` is the state error weight, of squared impulses.
+    """
+    model = _without_stops(plant, theta)
+    deviation = difference(model, motion.qpos, qpos)
+    forces = forces_known(plant.model, motion) * _forces(plant, model, motion, theta, qpos)
+    return Residuals(
+        np.sqrt(motion.weights) * deviation, np.sqrt(weight) * model.opt.timestep * forces
+    )
+
+
+def linearize(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Array) -> Jacobian:
+    """Return the derivatives of the residuals; the arguments are those of `evaluate`."""
+    model = _without_stops(plant, theta)
+    h = model.opt.timestep
+    by_q, by_v, by_a = _force_derivatives(plant, model, motion, theta, qpos)
+    by_start, by_end = difference_jacobians(model, qpos[:-1], qpos[1:])
+    before, after = slice(None, -1), slice(1, None)  # steps into q[k+1], and out of it
+    blocks = (
+        by_v @ by_start[before] / h - by_a @ by_start[before] / h**2,
+        by_q + by_v @ by_end[before] / h + by_a @ (by_start[after] - by_end[before]) / h**2,
+        by_a @ by_end[after] / h**2,
+    )
+    size = np.sqrt(weight) * h * forces_known(plant.model, motion)[:, :, None]
+    observed = difference_jacobians(model, motion.qpos, qpos)[1]
+    return Jacobian(
+        np.sqrt(motion.weights)[:, :, None] * observed,
+        (size * blocks[0], size * blocks[1], size * blocks[2]),
+        size * _by_unknowns(plant, motion, theta, qpos),
+    )
+
+
+def forces_known(model: mujoco.MjModel, motion: Motion) -> Bools:
+    """
+    Return at which steps the model has all forces on each degree of freedom (N - 2, nv).
+
+    It does not at an end stop, whose stiffness is uncertain and whose impacts the time steps do
+    not resolve, nor between two recordings. Observations count there, impulses do not.
+    """
+    result = np.ones((motion.steps - 2, model.nv), dtype=bool)
+    for begin in motion.begins[1:]:
+        result[begin - 2 : begin] = False
+    for joint in np.flatnonzero(model.jnt_limited).tolist():
+        if not scene.is_scalar(model, joint):
+            continue
+        low, high = model.jnt_range[joint]
+        near = model.jnt_margin[joint] + _NEAR * (high - low)
+        q = motion.qpos[:, model.jnt_qposadr[joint]]
+        there = (q < low + near) | (q > high - near)
+        tree = model.dof_treeid == model.dof_treeid[model.jnt_dofadr[joint]]
+        result[np.ix_(there[:-2] | there[1:-1] | there[2:], tree)] = False
+    return result
+
+
+def commands(plant: Plant, motion: Motion, theta: Array) -> Array:
+    """Return the controls (N, nu) that act on a plant with parameters (P,), after its delay."""
+    if plant.delay is None:
+        return motion.ctrl
+    return delay_rows(motion.ctrl, motion.begins, plant.delay(theta) / plant.model.opt.timestep)
+
+
+def rates(model: mujoco.MjModel, qpos: Array) -> tuple[Array, Array]:
+    """Return velocities (N - 1, nv) and accelerations (N - 2, nv) of configurations (N, nq)."""
+    v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
+    return v, (v[1:] - v[:-1]) / model.opt.timestep
+
+
+def _without_stops(plant: Plant, theta: Array) -> mujoco.MjModel:
+    """Return the model without the end stops of hinges and slides."""
+    model = plant.at(theta)
+    model.jnt_limited[[scene.is_scalar(model, joint) for joint in range(model.njnt)]] = 0
+    return model
+
+
+def _forces(
+    plant: Plant, model: mujoco.MjModel, motion: Motion, theta: Array, qpos: Array
+) -> Array:
+    """Return the generalised forces (N - 2, nv) that the motion needs beyond the modelled ones."""
+    v, a = rates(model, qpos)
+    data, result, ctrl = mujoco.MjData(model), np.empty_like(a), commands(plant, motion, theta)
+    for k in range(len(a)):
+        _place(data, qpos[k + 1], v[k], a[k], ctrl[k + 1])
+        mujoco.mj_inverse(model, data)
+        mujoco.mj_fwdActuation(model, data)
+        result[k] = data.qfrc_inverse - data.qfrc_actuator
+    return result - motion.applied[1:-1]
+
+
+def _place(data: mujoco.MjData, qpos: Array, qvel: Array, qacc: Array, ctrl: Array) -> None:
+    data.qpos[:] = qpos
+    data.qvel[:] = qvel
+    data.qacc[:] = qacc
+    data.ctrl[:] = ctrl
+
+
+def _force_derivatives(
+    plant: Plant, model: mujoco.MjModel, motion: Motion, theta: Array, qpos: Array
+) -> tuple[Array, Array, Array]:
+    """Return derivatives (N - 2, nv, nv) of forces by configuration, velocity, acceleration."""
+    n, nv = len(qpos) - 2, model.nv
+    v, a = rates(model, qpos)
+    data, ctrl = mujoco.MjData(model), commands(plant, motion, theta)
+    result = np.zeros((3, n, nv, nv))
+    none = [None] * 4
+    for k in range(n):
+        _place(data, qpos[k + 1], v[k], a[k], ctrl[k + 1])
+        mujoco.mjd_inverseFD(model, data, _STEP, True, *result[:, k], *none)
+    by_q, by_v, by_a = result.transpose(0, 1, 3, 2)  # MuJoCo's are transposed
+    return by_q, by_v, by_a
+
+
+def _by_unknowns(plant: Plant, motion: Motion, theta: Array, qpos: Array) -> Array:
+    """Return the derivatives (N - 2, nv, P) of forces by the parameters."""
+    base = _forces(plant, _without_stops(plant, theta), motion, theta, qpos)
+    columns = np.empty((*base.shape, len(theta)))
+    for index in range(len(theta)):
+        other, change = plant.perturbed(theta, index)
+        forces = _forces(plant, _without_stops(plant, other), motion, other, qpos)
+        columns[:, :, index] = (forces - base) / change
+    return columns
