@@ -2,8 +2,10 @@
 The belief of a task, from measurements in the order of arrival, without ROS or clocks.
 
 The belief is updated at every tracked pose, or every `interval_s` if the task tracks no object,
-as soon as joint states and applied commands up to that time have arrived. The same calls in the
-same order, with the same seed, return the same bits.
+as soon as joint states and applied commands up to that time have arrived. If updates take longer
+than that, the belief skips poses, because the planner needs the belief of now: poses that
+were skipped cost it less than a belief of seconds ago. The same calls in the same order, with
+the same seed, return the same bits.
 """
 
 from collections import Counter, deque
@@ -26,6 +28,7 @@ from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 _LONGEST_WAIT_S = 0.5  # for joint states and applied commands to reach a pose's stamp
+_LONGEST_LAG_S = 0.3  # of the pose to learn from behind the newest
 
 
 @snapshot.restorable
@@ -122,6 +125,7 @@ class BeliefSession(Measurements):
             self._waiting.append(PendingUpdate(stamp, '', None))
         if not self.ready:
             return []
+        self._catch_up()
         pending = self._waiting.popleft()
         if pending.stamp > self._complete_until:
             self.counts['skipped'] += 1
@@ -133,6 +137,18 @@ class BeliefSession(Measurements):
     def _complete_until(self) -> float:
         """Time up to which joint states and applied commands have arrived."""
         return min(self.estimator.joints_stamp, self.applied.last_stamp)
+
+    def _catch_up(self) -> None:
+        """If the next pose is far behind, skip to the last two poses whose data are complete."""
+        complete = [late for late in self._waiting if late.stamp <= self._complete_until]
+        if not complete or complete[-1].stamp - complete[0].stamp < _LONGEST_LAG_S:
+            return
+        for late in complete[:-2]:  # the filter learns from the interval between two poses
+            self._waiting.popleft()
+            if late.pose is not None:
+                self.estimator.add_pose(late.name, late.stamp, late.pose)
+        self.counts['late'] += len(complete) - 2
+        self.filter.restart()
 
     def _apply(self, pending: PendingUpdate) -> bool:
         """Return whether the belief was updated."""

@@ -7,6 +7,18 @@ from emppi_ros.belief.change_detection import DetectedChange
 from emppi_ros.belief.diagnostics import SMALLEST
 
 _FEW = 2.0  # effective particles, below which a single one decides
+_MANY = 0.1  # share of late measurements
+
+
+def late(skipped: int, updates: int) -> str:
+    """Return a sentence about measurements that were skipped because they were late, or ''."""
+    share = skipped / max(1, skipped + updates)
+    if share <= _MANY:
+        return ''
+    return (
+        f'this machine is too slow for the belief: it skipped {share:.0%} of the measurements, '
+        'to use new ones in time; use fewer particles'
+    )
 
 
 def misfit(names: Sequence[str]) -> str:
