@@ -10,9 +10,8 @@ _FEW = 2.0  # effective particles, below which a single one decides
 _MANY = 0.1  # share of late measurements
 
 
-def late(skipped: int, updates: int) -> str:
-    """Return a sentence about measurements that were skipped because they were late, or ''."""
-    share = skipped / max(1, skipped + updates)
+def late(share: float) -> str:
+    """Return a sentence about a share of measurements that came too late to be used, or ''."""
     if share <= _MANY:
         return ''
     return (
@@ -59,6 +58,8 @@ def warnings(summary: Mapping[str, Any]) -> list[str]:
             f'no particle explained {summary["reinjected"]} of the measurements: half of the '
             'particles were drawn from the prior again'
         )
+    if slow := late(summary.get('late_measurements', 0.0)):
+        found.append(slow)
     parameters = summary.get('parameters', {})
     unknown, outside = (
         [name for name, values in parameters.items() if values.get(flag)]

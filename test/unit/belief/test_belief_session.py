@@ -1,5 +1,6 @@
 """Which measurements the belief learns from, also if updates take longer than they may."""
 
+import numpy as np
 import pytest
 
 from emppi_ros.belief.belief_session import BeliefSession
@@ -46,6 +47,14 @@ def test_it_learns_from_all_poses_if_it_is_not_late(task, calls, every):
     assert len(beliefs) > 10
     assert [belief.stamp for belief in beliefs] == stamps(calls)[1 : len(beliefs) + 1]
     assert session.counts['late'] == 0
+
+
+def test_a_belief_that_is_late_goes_on_in_longer_intervals(task, calls):
+    session = BeliefSession(task, 0)
+    beliefs = play(session, calls, 8)
+    gaps = np.diff([belief.stamp for belief in beliefs])
+    assert len(beliefs) > 5 and session.counts['late'] > 10
+    assert gaps.max() <= 0.1
 
 
 def test_late_poses_are_skipped_and_the_newest_interval_is_learned_from(task, calls):
