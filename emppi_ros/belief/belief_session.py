@@ -2,8 +2,10 @@
 The belief of a task, from measurements in the order of arrival, without ROS or clocks.
 
 The belief is updated at every tracked pose, or every `interval_s` if the task tracks no object,
-as soon as joint states and applied commands up to that time have arrived. The same calls in the
-same order, with the same seed, return the same bits.
+as soon as joint states and applied commands up to that time have arrived. If updates take longer
+than that, the belief skips poses, because the planner needs the belief of now: poses that
+were skipped cost it less than a belief of seconds ago. The same calls in the same order, with
+the same seed, return the same bits.
 """
 
 from collections import Counter, deque
@@ -23,6 +25,7 @@ from emppi_ros.state.estimator import JumpDetector, Observation
 from emppi_ros.tasks.task import Task
 
 _LONGEST_WAIT_S = 0.5  # for joint states and applied commands to reach a pose's stamp
+_LATE_S, _LONGEST_LAG_S = 0.1, 0.3  # of the next pose behind the newest: see _catch_up
 
 
 @snapshot.restorable
@@ -119,6 +122,7 @@ class BeliefSession(Measurements):
             self._waiting.append(PendingUpdate(stamp, '', None))
         if not self.ready:
             return []
+        self._catch_up()
         pending = self._waiting.popleft()
         if pending.stamp > self._complete_until:
             self.counts['skipped'] += 1
@@ -127,9 +131,39 @@ class BeliefSession(Measurements):
         return [self.stamped(pending.stamp)] if self._apply(pending) else []
 
     @property
+    def late(self) -> float:
+        """Share of measurements that this machine was too slow to learn from."""
+        late = self.counts['late']
+        return late / max(1, late + self.counts['updates'])
+
+    @property
     def _complete_until(self) -> float:
         """Time up to which joint states and applied commands have arrived."""
         return min(self.estimator.joints_stamp, self.applied.last_stamp)
+
+    def _catch_up(self) -> None:
+        """
+        Skip poses if the next one is far behind.
+
+        Up to _LONGEST_LAG_S the filter goes on, in intervals of up to _LATE_S: that takes less
+        time, and loses little. Beyond it, it learns from the newest interval only.
+        """
+        complete = [pending for pending in self._waiting if pending.stamp <= self._complete_until]
+        lag = complete[-1].stamp - complete[0].stamp if complete else 0.0
+        if lag < _LATE_S:
+            return
+        kept = complete[-2:]
+        if lag < _LONGEST_LAG_S:
+            end = self._learned_at + _LATE_S
+            newest = {one.name: one.stamp for one in complete if one.stamp <= end}
+            kept = [one for one in complete if one.stamp >= newest.get(one.name, -np.inf)]
+        else:
+            self.filter.restart()
+        for late in complete:
+            if late.pose is not None and not any(late is one for one in kept):
+                self.estimator.add_pose(late.name, late.stamp, late.pose)
+        self._waiting = deque([*kept, *list(self._waiting)[len(complete) :]])
+        self.counts['late'] += len(complete) - len(kept)
 
     def _apply(self, pending: PendingUpdate) -> bool:
         """Return whether the belief was updated."""

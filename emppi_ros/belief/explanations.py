@@ -7,6 +7,17 @@ from emppi_ros.belief.belief_monitor import SMALLEST
 from emppi_ros.belief.changes import DetectedChange
 
 _FEW = 2.0  # effective particles, below which a single one decides
+_MANY = 0.1  # share of late measurements
+
+
+def late(share: float) -> str:
+    """Return a sentence about a share of measurements that came too late to be used, or ''."""
+    if share <= _MANY:
+        return ''
+    return (
+        f'this machine is too slow for the belief: it skipped {share:.0%} of the measurements, '
+        'to use new ones in time; use fewer particles'
+    )
 
 
 def misfit(names: Sequence[str]) -> str:
@@ -47,6 +58,8 @@ def warnings(summary: Mapping[str, Any]) -> list[str]:
             f'no particle explained {summary["reinjected"]} of the measurements: half of the '
             'particles were drawn from the prior again'
         )
+    if slow := late(summary.get('late_measurements', 0.0)):
+        found.append(slow)
     parameters = summary.get('parameters', {})
     unknown, outside = (
         [name for name, values in parameters.items() if values.get(flag)]

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from emppi_ros.bridge.faults import OVERLOAD
+from emppi_ros.belief import explanations
+from emppi_ros.bridge.faults import OVERLOAD, RESIDUAL
 from emppi_ros.core.errors import EmppiError
 
 SUCCESS = 'success'
@@ -23,13 +24,25 @@ def describe_end(summary: Mapping[str, Any]) -> str:
     share = summary.get('deadline_misses', 0.0)
     if share > _MOST and (not fault or is_overloaded(summary)):
         text += f'; this machine plans too slowly: {share:.0%} of the plans missed their deadline'
+    elif is_overloaded(summary):
+        text += f'; {explanations.late(summary["late_measurements"])}'
     diverged = summary.get('diverged', 0)
     return f'{text}; {diverged} rollouts diverged' if diverged else text
 
 
 def is_overloaded(summary: Mapping[str, Any]) -> bool:
-    """Return whether late plans ended a run over ROS, and most of its plans were late."""
-    return summary.get('bridge_fault_code') in OVERLOAD and summary['deadline_misses'] > _MOST
+    """
+    Return whether a run over ROS failed on a machine that is too slow for it.
+
+    Late plans ended it and most were late, or the arm was pulled where an object cannot go, and
+    the belief skipped most measurements.
+    """
+    if summary['success']:
+        return False
+    code = summary.get('bridge_fault_code')
+    if code in OVERLOAD:
+        return bool(summary['deadline_misses'] > _MOST)
+    return code in (RESIDUAL, '') and summary.get('late_measurements', 0.0) > _MOST
 
 
 def warnings(summary: Mapping[str, Any]) -> list[str]:

@@ -131,6 +131,7 @@ class BeliefNode(TaskFollowerNode):
             'unidentifiable': ', '.join(monitor.unidentifiable),
             'restarts_after_jumps': counts['jumps'],
             'skipped': counts['skipped'],
+            'late': counts['late'],
             **{f'age_s {k}': v for k, v in self._inputs.ages(self.now()).items()},
         }
         for quantity, (bias, variance) in monitor.innovations.statistics().items():
@@ -146,6 +147,7 @@ class BeliefNode(TaskFollowerNode):
             values |= {f'from_prior {parameter.name}': distance[i]}
             values |= {f'sd_left {parameter.name}': remaining[i]}
         doubts = (
+            explanations.late(session.late),
             explanations.misfit(monitor.misfit),
             explanations.out_of_prior(outside),
             explanations.collapsed(collapsed),

@@ -201,6 +201,7 @@ class RunObserver:
                 for name in ('p50', 'p99')
             },
             'belief_updates': len(rows['beliefs']),
+            'late_measurements': _share(doubts, 'late', 'updates'),
             'ess_min': float(doubts.get('ess_min', 'nan')),
             'misfit': _names(doubts, 'misfit'),
             'collapsed': _names(doubts, 'collapsed'),
@@ -271,6 +272,12 @@ def _true_values(values: Mapping[str, str]) -> dict[str, float]:
     """Return the true parameters in a simulator's diagnostics."""
     prefix = 'true '
     return {k.removeprefix(prefix): float(v) for k, v in values.items() if k.startswith(prefix)}
+
+
+def _share(values: Mapping[str, str], part: str, rest: str) -> float:
+    """Return the share of a count in its sum with another; 0 without any."""
+    count, others = (float(values.get(key, 0.0)) for key in (part, rest))
+    return count / max(1.0, count + others)
 
 
 def _names(values: Mapping[str, str], key: str) -> list[str]:

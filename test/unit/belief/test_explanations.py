@@ -40,6 +40,7 @@ def test_each_doubt_is_a_warning_that_names_what_it_is_about():
         (changed(reinjected=3), 'no particle explained 3 of the measurements'),
         (changed(collapsed=['block_mass']), 'belief about block mass has collapsed'),
         (changed(unresolved=['block_mass']), 'belief about block mass is narrower than 0.001'),
+        (changed(late_measurements=0.6), 'too slow for the belief: it skipped 60%'),
         (changed(ess_min=1.1), 'a single particle had nearly all the weight'),
         (flagged('unidentifiable'), 'say almost nothing about block mass'),
         (flagged('out_of_prior'), 'the prior of block mass contradicts'),

@@ -37,6 +37,19 @@ def _summary(**values):
             {'bridge_fault': 'no plan', 'bridge_fault_code': 'plan-late', 'deadline_misses': 0.1},
             'fault: no plan',
         ),
+        (
+            {'bridge_fault': 'held', 'bridge_fault_code': 'residual', 'late_measurements': 0.6},
+            'fault: held; this machine is too slow for the belief: it skipped 60% of the '
+            'measurements, to use new ones in time; use fewer particles',
+        ),
+        (
+            {'bridge_fault': 'held', 'bridge_fault_code': 'residual', 'late_measurements': 0.4},
+            'fault: held',
+        ),
+        (
+            {'bridge_fault': 'jump', 'bridge_fault_code': 'state-jump', 'late_measurements': 0.6},
+            'fault: jump',
+        ),
     ],
 )
 def test_every_run_has_an_end(values, end):
