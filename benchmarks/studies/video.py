@@ -83,7 +83,7 @@ with what was found, and swing up and balance the cart-pole. It needs the extra 
         values = {
             'met': sum(line[-1] != _yes(False) for line in required),
             'all': len(required),
-            'required': table(('what', 'required', f'found with `{OWN}`', 'reached'), required),
+            'required': table(('what', 'required', f'with `{OWN}`', 'met'), required),
             'mechanisms': report.bullets(
                 f'{name}: {MECHANISMS[name].description}' for name in _mechanisms(rows)
             ),
