@@ -32,6 +32,7 @@ rclpy.init()
 node = rclpy.create_node('belief_subscriber')
 node.create_subscription(PointCloud2, 'emppi/belief', print_belief, LATCHED)
 try:
-    rclpy.spin(node)
+    while rclpy.ok():
+        rclpy.spin_once(node, timeout_sec=1.0)  # `spin` may miss a signal, and never return
 except (KeyboardInterrupt, ExternalShutdownException):
     pass

@@ -145,7 +145,7 @@ def test_a_robot_of_the_scene_is_drawn_at_its_measured_joints(harness, tmp_path)
         message.header.stamp = convert.to_stamp(float(i))
         states.publish(message)
     harness.spin_until(lambda: node._joint_states.poll() or len(node._joints) == 3)
-    node._draw_robot(1.1)
+    node._tracker.move_robot(node._joints_at(1.1))
     data = scene.kinematics(node._file.model, node._file.model.qpos0)
     data.joint('swing').qpos = 0.2
     data = scene.kinematics(node._file.model, data.qpos.copy())
