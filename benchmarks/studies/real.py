@@ -119,8 +119,8 @@ def _answer(rows: Sequence[RealRow]) -> str:
     return (
         f'{ahead}: {"; ".join(sentences) or "none"}.\n'
         f'{refused} of {len(rows)} identifications were refused.\n'
-        'Real mechanisms differ from their models by more than noise; the remarks below each table '
-        'say how.'
+        'Real mechanisms differ from their models by more than noise; the remarks below each '
+        'table say how.'
     )
 
 
