@@ -36,7 +36,7 @@ def test_the_demo_runs_a_task_and_reports(task, tmp_path):
     assert summary['task'] == task
     assert set(summary) == {
         'task', 'success', 'time_s', 'rate_hz', 'plan_ms', 'deadline_misses', 'bridge_period_ms',
-        'bridge_latency_ms',
+        'bridge_latency_ms', 'late_measurements',
         'belief_updates', 'ess_min', 'parameters', 'bridge_holds', 'bridge_fault',
         'bridge_fault_code',
         'misfit', 'collapsed', 'reinjected', 'changes', 'unresolved',
