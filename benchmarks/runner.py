@@ -82,8 +82,6 @@ def run(study: Study[Any, Any], options: argparse.Namespace) -> None:
     if getattr(options, 'fresh', False) and not options.so_far:
         store.forget(wanted)
     counts, rows = _finish(study, options, store, wanted)
-    if options.so_far:
-        wanted = [cell for cell in wanted if store.finished([cell])]
     results = Results(rows, options.out, selection, wanted)
     data, lines = write(study, results, _provenance(options), skipped)
     if options.json:
