@@ -131,12 +131,6 @@ class BeliefSession(Measurements):
         return [self.stamped(pending.stamp)] if self._apply(pending) else []
 
     @property
-    def late(self) -> float:
-        """Share of measurements that this machine was too slow to learn from."""
-        late = self.counts['late']
-        return late / max(1, late + self.counts['updates'])
-
-    @property
     def _complete_until(self) -> float:
         """Time up to which joint states and applied commands have arrived."""
         return min(self.estimator.joints_stamp, self.applied.last_stamp)
@@ -152,18 +146,19 @@ class BeliefSession(Measurements):
         lag = complete[-1].stamp - complete[0].stamp if complete else 0.0
         if lag < _LATE_S:
             return
-        kept = complete[-2:]
+        skipped, kept = complete[:-2], complete[-2:]
         if lag < _LONGEST_LAG_S:
             end = self._learned_at + _LATE_S
-            newest = {one.name: one.stamp for one in complete if one.stamp <= end}
-            kept = [one for one in complete if one.stamp >= newest.get(one.name, -np.inf)]
+            newest = {pose.name: pose.stamp for pose in complete if pose.stamp <= end}
+            skipped = [pose for pose in complete if pose.stamp < newest.get(pose.name, -np.inf)]
+            kept = [pose for pose in complete if pose.stamp >= newest.get(pose.name, -np.inf)]
         else:
             self.filter.restart()
-        for late in complete:
-            if late.pose is not None and not any(late is one for one in kept):
-                self.estimator.add_pose(late.name, late.stamp, late.pose)
+        for pending in skipped:
+            if pending.pose is not None:
+                self.estimator.add_pose(pending.name, pending.stamp, pending.pose)
         self._waiting = deque([*kept, *list(self._waiting)[len(complete) :]])
-        self.counts['late'] += len(complete) - len(kept)
+        self.counts['late'] += len(skipped)
 
     def _apply(self, pending: PendingUpdate) -> bool:
         """Return whether the belief was updated."""

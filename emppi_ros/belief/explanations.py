@@ -10,6 +10,12 @@ _FEW = 2.0  # effective particles, below which a single one decides
 _MANY = 0.1  # share of late measurements
 
 
+def late_share(counts: Mapping[str, Any]) -> float:
+    """Return the share of late measurements, from counts of the belief or its diagnostics."""
+    skipped, updates = (float(counts.get(key, 0.0)) for key in ('late', 'updates'))
+    return skipped / max(1.0, skipped + updates)
+
+
 def late(share: float) -> str:
     """Return a sentence about a share of measurements that came too late to be used, or ''."""
     if share <= _MANY:

@@ -147,7 +147,7 @@ class BeliefNode(TaskFollowerNode):
             values |= {f'from_prior {parameter.name}': distance[i]}
             values |= {f'sd_left {parameter.name}': remaining[i]}
         doubts = (
-            explanations.late(session.late),
+            explanations.late(explanations.late_share(counts)),
             explanations.misfit(monitor.misfit),
             explanations.out_of_prior(outside),
             explanations.collapsed(collapsed),

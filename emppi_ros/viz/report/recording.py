@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.app.trace import Trace
-from emppi_ros.belief import belief_monitor
+from emppi_ros.belief import belief_monitor, explanations
 from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import StaleInputError
@@ -201,7 +201,7 @@ class RunObserver:
                 for name in ('p50', 'p99')
             },
             'belief_updates': len(rows['beliefs']),
-            'late_measurements': _share(doubts, 'late', 'updates'),
+            'late_measurements': explanations.late_share(doubts),
             'ess_min': float(doubts.get('ess_min', 'nan')),
             'misfit': _names(doubts, 'misfit'),
             'collapsed': _names(doubts, 'collapsed'),
@@ -272,12 +272,6 @@ def _true_values(values: Mapping[str, str]) -> dict[str, float]:
     """Return the true parameters in a simulator's diagnostics."""
     prefix = 'true '
     return {k.removeprefix(prefix): float(v) for k, v in values.items() if k.startswith(prefix)}
-
-
-def _share(values: Mapping[str, str], part: str, rest: str) -> float:
-    """Return the share of a count in its sum with another; 0 without any."""
-    count, others = (float(values.get(key, 0.0)) for key in (part, rest))
-    return count / max(1.0, count + others)
 
 
 def _names(values: Mapping[str, str], key: str) -> list[str]:
