@@ -60,7 +60,7 @@ test: test-parallel test-alone
 test-slow: test-slow-parallel test-slow-alone
 
 test-parallel: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'not alone and not slow'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'not alone and not slow' $(TESTS)
 
 test-alone: $(STAMP)
 	$(BIN)/python -m pytest -m 'alone and not slow' test/ros

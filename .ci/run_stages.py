@@ -41,6 +41,7 @@ STAGES = (
     Stage('install'),
     Stage('lint'),
     Stage('test'),
+    Stage('test-ros', real_time=True),
     Stage('test-alone', real_time=True),
     Stage('test-slow'),
     Stage('test-slow-alone', real_time=True),

@@ -203,6 +203,7 @@ def test_all_diverged_is_said_and_the_next_cycle_tries_again(harness, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(node.session, 'plan_from', diverge)
         harness.spin_until(lambda: 'diverged' in harness.says('planner')[1])
+        harness.spin_for(0.3)  # plans that were on their way
         count = len(heard)
         harness.spin_for(0.3)
         assert len(heard) == count
