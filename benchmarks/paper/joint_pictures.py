@@ -6,7 +6,7 @@ from pathlib import Path
 from benchmarks.paper.cells import LEARNER, SUCCESS, Cell
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.core import config
-from emppi_ros.model.uncertain_joints import AXES
+from emppi_ros.model.parameters import AXES
 from emppi_ros.tasks.task import parse_task
 from emppi_ros.viz import renderer
 from emppi_ros.viz.report import joint_pictures, recording

@@ -16,10 +16,12 @@ import numpy.typing as npt
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ParameterError, SceneError
 from emppi_ros.model import parameters as registry
+from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 
 _CONTROL = mujoco.mjtState.mjSTATE_CTRL.value
 _APPLIED = mujoco.mjtState.mjSTATE_QFRC_APPLIED.value
+JOINT_FIELDS = 'jnt_axis', 'jnt_pos', 'jnt_type'
 
 
 class State(NamedTuple):
@@ -71,20 +73,15 @@ class Ensemble:
         registry.check(parameters, model)
         self.model, self.parameters = model, tuple(parameters)
         self.models, self.rollouts = models, rollouts
-        self._batch = Batch(model, models * rollouts, threads)
-        self._timesteps = self._batch.expand('opt.timestep')
-        self._views = State(*map(self._batch.bind, State._fields))  # of all simulations, live
+        self.batch = Batch(model, models * rollouts, threads)
+        self._timesteps = self.batch.expand('opt.timestep')
+        self._views = State(*map(self.batch.bind, State._fields))  # of all simulations, live
         self._theta = np.full((models, len(self.parameters)), np.nan)
         self._delay = registry.delay_column(self.parameters)
         self._buffers: dict[str, npt.NDArray[Any]] = {}  # for the last size only
         self._size: tuple[int, tuple[str, ...]] = 0, ()
         self._world = mujoco.MjData(model)  # targets and equality constraints
         self._store_world()
-
-    @property
-    def batch(self) -> Batch:
-        """The physics batch, for benchmarks."""
-        return self._batch
 
     @property
     def theta(self) -> Array:
@@ -99,10 +96,8 @@ class Ensemble:
     def joint_axes(self, index: int) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Return axis and position (M, 3) of a joint, and whether it is a hinge (M,), by model."""
         rows = slice(None, None, self.rollouts)
-        axis, position, kind = (
-            self._batch.expand(f)[rows, index] for f in ('jnt_axis', 'jnt_pos', 'jnt_type')
-        )
-        return axis, position, kind == mujoco.mjtJoint.mjJNT_HINGE.value
+        axis, position, kind = (self.batch.expand(f)[rows, index] for f in JOINT_FIELDS)
+        return axis, position, kind == scene.HINGE
 
     def activate(self, equalities: Sequence[int]) -> None:
         """Activate equality constraints; reset all others to their state in the scene."""
@@ -135,9 +130,9 @@ class Ensemble:
         if not np.any(changed):
             return
         rows = np.repeat(theta, self.rollouts, axis=0)
-        registry.write(self._batch.expand, self.model, self.parameters, rows)
+        registry.write(self.batch.expand, self.model, self.parameters, rows)
         try:
-            self._batch.set_const(np.flatnonzero(np.repeat(changed, self.rollouts)))
+            self.batch.set_const(np.flatnonzero(np.repeat(changed, self.rollouts)))
         except SimulationError as error:
             first = theta[np.flatnonzero(changed)[0]]
             raise registry.rejected(self.parameters, first, error) from None
@@ -177,22 +172,17 @@ class Ensemble:
         Physics steps last `substep_s`, or (M,) per model. Diverged models return NaN.
         """
         if controls.shape[-2] == 0:
-            return State(
-                np.broadcast_to(start.qpos, (self.models, self.model.nq)).copy(),
-                np.broadcast_to(start.qvel, (self.models, self.model.nv)).copy(),
-            )
+            return State(*(np.broadcast_to(x, (self.models, x.shape[-1])).copy() for x in start))
         flat = np.broadcast_to(controls, (self.models, *controls.shape[-2:]))
-        self._timesteps[:] = (
-            np.repeat(substep_s, self.rollouts) if np.ndim(substep_s) else substep_s
-        )
+        steps = np.broadcast_to(substep_s, self.models)
+        self._timesteps[:] = np.repeat(steps, self.rollouts)
         try:
-            diverged = self._run(start, flat, 1)
+            diverged = self._run(start, flat, 1)[:, 0]
         finally:
             self._timesteps[:] = self.model.opt.timestep
         ends = State(*(view[:: self.rollouts].copy() for view in self._views))
-        if diverged.any():
-            for end in ends:
-                end[diverged[:, 0]] = np.nan
+        for end in ends:
+            end[diverged] = np.nan
         return ends
 
     def _run(
@@ -208,7 +198,7 @@ class Ensemble:
 
         SceneError if MuJoCo cannot simulate the model, for example for lack of memory.
         """
-        batch = self._batch
+        batch = self.batch
         ids = None if rollouts == self.rollouts else np.arange(0, batch.nsim, self.rollouts)
         rows = slice(None) if ids is None else ids
         self._set_state(start, rollouts, rows)
@@ -228,14 +218,9 @@ class Ensemble:
         self._set_state(start, self.rollouts, slice(None))
 
     def _set_state(self, start: State, rollouts: int, rows: slice | npt.NDArray[np.int64]) -> None:
-        batch = self._batch
+        batch = self.batch
         batch.state[rows] = self._world_state
         for view, values in zip(self._views, start, strict=True):
-            view[rows] = self._broadcast(values, rollouts)
+            repeats = rollouts if values.ndim == 2 else 1  # per model; else for all or per rollout
+            view[rows] = np.repeat(values.reshape(-1, values.shape[-1]), repeats, axis=0)
         batch.warning[..., 1] = 1  # MuJoCo logs the first warning of a kind only: suppress it
-
-    def _broadcast(self, values: Array, rollouts: int) -> Array:
-        """Broadcast values for all, per model or per rollout to all simulations."""
-        if values.ndim == 3:
-            return values.reshape(-1, values.shape[-1])
-        return np.repeat(values, rollouts, axis=0) if values.ndim == 2 else values

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 
-_FREE = mujoco.mjtJoint.mjJNT_FREE.value
 _CONDIM = (3, 4, 6)  # the least contact dimension of sliding, torsional and rolling friction
 
 
@@ -33,7 +32,7 @@ def _explain_body(model: mujoco.MjModel, parameter: Parameter) -> str:
         fixed = model.body_weldid[body] == 0
         return f'{parameter.of!r} has no effect: the body cannot move' if fixed else ''
     first = model.body_jntadr[body]
-    if first >= 0 and model.jnt_type[first] == _FREE:
+    if first >= 0 and model.jnt_type[first] == scene.FREE:
         return (
             f'{parameter.of!r} has no effect: the body has a free joint, which sets its position'
         )
@@ -87,8 +86,7 @@ def _explain_friction(
 
 def _touchable(model: mujoco.MjModel, geom: int) -> npt.NDArray[np.intp]:
     """Return the geoms whose contacts with a geom MuJoCo detects by its filters."""
-    weld = model.body_weldid
-    body = model.geom_bodyid
+    weld, body = model.body_weldid, model.geom_bodyid
     mine = weld[body[geom]]
     parents = weld[model.body_parentid[weld]]  # of the body that each body is welded to
     bits = (model.geom_contype & model.geom_conaffinity[geom]) | (
@@ -99,12 +97,9 @@ def _touchable(model: mujoco.MjModel, geom: int) -> npt.NDArray[np.intp]:
         child = (parents[body] == mine) & (mine != 0)
         parent = (weld[body] == parents[body[geom]]) & (weld[body] != 0)
         touchable &= ~(child | parent)
-    for first, second in zip(
-        model.exclude_signature >> 16, model.exclude_signature & 0xFFFF, strict=True
-    ):
-        for own_body, other in ((first, second), (second, first)):
-            if body[geom] == own_body:
-                touchable &= body != other
+    pairs = np.stack([model.exclude_signature >> 16, model.exclude_signature & 0xFFFF], axis=1)
+    for excluded in pairs[(pairs == body[geom]).any(axis=1)]:
+        touchable &= ~np.isin(body, excluded)
     return np.flatnonzero(touchable)
 
 

@@ -17,8 +17,8 @@ from emppi_ros.model import scene
 
 FIXED, HINGE, SLIDE, FREE = 'fixed', 'hinge', 'slide', 'free'
 _TYPES = {
-    mujoco.mjtJoint.mjJNT_HINGE.value: HINGE,
-    mujoco.mjtJoint.mjJNT_SLIDE.value: SLIDE,
+    scene.HINGE: HINGE,
+    scene.SLIDE: SLIDE,
     mujoco.mjtJoint.mjJNT_BALL.value: FREE,  # a URDF has no ball joint
 }
 
@@ -56,6 +56,7 @@ class Link(NamedTuple):
 
 
 _NO_AXIS = np.array([1.0, 0.0, 0.0])
+_AT_ORIGIN = [0, 0, 0, 1, 0, 0, 0]  # position and quaternion
 
 
 def link_tree(
@@ -77,7 +78,9 @@ def link_tree(
     for body in range(1, model.nbody):
         origin = Pose(model.body_pos[body].copy(), model.body_quat[body].copy())
         parent = places[int(model.body_parentid[body])]
-        if names[body] == root and parent == 0 and _is_at_origin(model, body, origin):
+        fixed = not model.body_jntnum[body] and model.body_mocapid[body] < 0
+        at_world = np.allclose([*origin.position, *origin.quaternion], _AT_ORIGIN, atol=1e-9)
+        if names[body] == root and parent == 0 and fixed and at_world:
             places[body] = 0
             merged.append(body)
             continue
@@ -96,25 +99,15 @@ def link_tree(
 
 def link_poses(model: mujoco.MjModel, links: list[Link], qpos: Array) -> list[Pose]:
     """Return the pose of each link in its parent, in a configuration (nq,)."""
-    return [
-        link.origin
-        if link.joint < 0
-        else _moved(model, link, qpos[model.jnt_qposadr[link.joint] :])
-        for link in links
-    ]
+    return [_link_pose(model, link, qpos) for link in links]
 
 
 def _chain(
-    model: mujoco.MjModel,
-    body: int,
-    name: str,
-    origin: Pose,
-    parent: int,
-    index: int,
+    model: mujoco.MjModel, body: int, name: str, origin: Pose, parent: int, index: int
 ) -> list[Link]:
     """Return the links from a body's parent to the body, one for each joint; the body's last."""
     first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
-    if count and model.jnt_type[first] == mujoco.mjtJoint.mjJNT_FREE.value:
+    if count and model.jnt_type[first] == scene.FREE:
         return [Link(name, parent, (body,), FREE, first, _NO_AXIS, origin)]
     chain: list[Link] = []
     for joint in range(first, first + count):
@@ -143,15 +136,13 @@ def _motion(kind: str, axis: Array, q: float) -> Pose:
     return Pose(np.zeros(3), turn)
 
 
-def _moved(model: mujoco.MjModel, link: Link, q: Array) -> Pose:
-    """Return the pose of a link in its parent; q begins with its joint's positions."""
+def _link_pose(model: mujoco.MjModel, link: Link, qpos: Array) -> Pose:
+    """Return the pose of a link in its parent, in a configuration (nq,)."""
+    if link.joint < 0:
+        return link.origin
+    q = qpos[model.jnt_qposadr[link.joint] :]
     if link.kind != FREE:
         return link.origin @ _motion(link.kind, link.axis, float(q[0]))
-    if model.jnt_type[link.joint] == mujoco.mjtJoint.mjJNT_FREE.value:
+    if model.jnt_type[link.joint] == scene.FREE:
         return Pose(q[:3].copy(), q[3:7] / np.linalg.norm(q[3:7]))
     return link.origin @ Pose(np.zeros(3), q[:4] / np.linalg.norm(q[:4]))
-
-
-def _is_at_origin(model: mujoco.MjModel, body: int, pose: Pose) -> bool:
-    same = np.allclose([*pose.position, *pose.quaternion], [0, 0, 0, 1, 0, 0, 0], atol=1e-9)
-    return bool(same) and not model.body_jntnum[body] and model.body_mocapid[body] < 0

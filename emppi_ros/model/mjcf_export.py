@@ -39,7 +39,7 @@ def to_text(file: SceneFile, parameters: Sequence[Parameter], theta: Array, step
         for parameter in parameters:
             _write(spec, parameter, changed)
         text, loaded = to_xml(spec, file, step_s)
-    except (ValueError, mujoco.FatalError, mujoco.UnexpectedError) as error:
+    except (ValueError, *scene.MUJOCO_ERRORS) as error:
         raise SceneError(f'{file.path}: cannot be exported: {error}') from None
     expected, actual = (registry.nominal_values(parameters, m) for m in (changed, loaded))
     for parameter, value, read in zip(parameters, expected, actual, strict=True):

@@ -16,18 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.errors import (
-    ConfigError,
-    ParameterError,
-    SceneError,
-    prefix_errors,
-    unknown,
-)
+from emppi_ros.core.errors import ConfigError, ParameterError, SceneError, prefix_errors, unknown
 from emppi_ros.model import scene
-from emppi_ros.model.fields import DELAY, FIELDS, Expand
+from emppi_ros.model.fields import DELAY, FIELDS, Expand, access
 
+AXES = 'jnt_axis', 'jnt_articulation'  # fields that write the axis of a joint
 _MIN_LENGTH = 1e-6  # of an axis; shorter vectors have no direction
-_HINGE, _SLIDE = mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value
 
 
 @dataclass(frozen=True)
@@ -70,16 +64,12 @@ class Parameter:
                 f'upper: {self.field} is at most {field.ceiling:g} {field.unit}; '
                 f'found {self.upper:g} (give `upper`)'
             )
-        if self.choices:
-            self._check_choices()
-
-    def _check_choices(self) -> None:
-        if self.field != 'jnt_axis':
+        if self.choices and self.field != 'jnt_axis':
             raise ConfigError(f'choices: only jnt_axis has choices, not {self.field}')
         for axis in self.choices:
             if len(axis) != 3 or math.hypot(*axis) < _MIN_LENGTH:
                 raise ConfigError(f'choices: found {list(axis)}, expected a nonzero vector (3)')
-        if (self.lower, self.upper) != (0.0, float(len(self.choices))):
+        if self.choices and (self.lower, self.upper) != (0.0, float(len(self.choices))):
             raise ConfigError(
                 f'lower, upper: found {self.lower:g}, {self.upper:g}; expected 0, '
                 f'{len(self.choices)} for {len(self.choices)} choices'
@@ -96,11 +86,10 @@ def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
     for parameter in parameters:
         where = f'parameters: {parameter.name}: of'
         index = prefix_errors(where, _index, model, parameter)
-        if parameter.field in ('jnt_type', 'jnt_axis', 'jnt_articulation'):
+        if parameter.field in ('jnt_type', *AXES):
             prefix_errors(where, scene.find_scalar, model, parameter.of)
         prefix_errors(where, _check_not_simple, model, parameter, index)
-        # both fields write the axis
-        field = 'jnt_axis' if parameter.field == 'jnt_articulation' else parameter.field
+        field = AXES[0] if parameter.field in AXES else parameter.field
         for i in range(3) if parameter.choices else [parameter.element]:
             element = (field, parameter.of, i)
             if element in elements:
@@ -153,21 +142,20 @@ def write(
     Call `mj_setConst` (or `Batch.set_const`) afterwards to update derived constants.
     ParameterError if a value is not finite or out of bounds; nothing is written then.
     """
-    for column, parameter in enumerate(parameters):
-        check_values(parameter, theta[:, column])
+    for parameter, values in zip(parameters, theta.T, strict=True):
+        check_values(parameter, values)
     axes = _unit_axes(nominal, parameters, theta)  # raises before anything is written
     order = list(FIELDS)
-    columns = sorted(range(len(parameters)), key=lambda i: order.index(parameters[i].field))
-    for column in columns:
-        parameter = parameters[column]
-        field, index = FIELDS[parameter.field], _index(nominal, parameter)
-        field.access.write(expand, nominal, index, parameter.element, theta[:, column])
+    pairs = sorted(zip(parameters, theta.T, strict=True), key=lambda p: order.index(p[0].field))
+    for parameter, values in pairs:
+        index = _index(nominal, parameter)
+        access(parameter.field).write(expand, nominal, index, parameter.element, values)
     articulated = {p.of for p in parameters if p.field == 'jnt_articulation'}
     for index, axis in axes.items():
         expand('jnt_axis')[:, index] = axis
         if scene.names(nominal, 'joint')[index] in articulated:
             slides = np.argmax(np.abs(axis), axis=1) == 0
-            expand('jnt_type')[:, index] = np.where(slides, _SLIDE, _HINGE)
+            expand('jnt_type')[:, index] = np.where(slides, scene.SLIDE, scene.HINGE)
 
 
 def check_values(parameter: Parameter, values: Array) -> None:
@@ -186,15 +174,15 @@ def _unit_axes(
 ) -> dict[int, Array]:
     """Return the unit axes (n, 3) of joints with uncertain axes, by joint id."""
     axes: dict[int, Array] = {}
-    for column, parameter in enumerate(parameters):
-        if parameter.field not in ('jnt_axis', 'jnt_articulation'):
+    for parameter, values in zip(parameters, theta.T, strict=True):
+        if parameter.field not in AXES:
             continue
         index = scene.find(nominal, 'joint', parameter.of)
         if parameter.choices:
-            axes[index] = np.array(parameter.choices)[choice_index(parameter, theta[:, column])]
+            axes[index] = np.array(parameter.choices)[choice_index(parameter, values)]
             continue
         rows = np.tile(nominal.jnt_axis[index], (len(theta), 1))
-        axes.setdefault(index, rows)[:, parameter.element] = theta[:, column]
+        axes.setdefault(index, rows)[:, parameter.element] = values
     for index, axis in axes.items():
         length = np.linalg.norm(axis, axis=-1, keepdims=True)
         if np.any(length < _MIN_LENGTH):
@@ -211,15 +199,13 @@ def choice_index(parameter: Parameter, values: Array) -> npt.NDArray[np.intp]:
 
 def nominal_values(parameters: Sequence[Parameter], model: mujoco.MjModel) -> Array:
     """Return the parameters (P,) of a compiled model."""
-    values: list[float] = []
-    for parameter in parameters:
-        field, index = FIELDS[parameter.field], _index(model, parameter)
+    values = np.empty(len(parameters))
+    for i, parameter in enumerate(parameters):
+        index = _index(model, parameter)
+        values[i] = access(parameter.field).read(model, index, parameter.element)
         if parameter.choices:
-            cosines = np.array(parameter.choices) @ model.jnt_axis[index]
-            values.append(float(np.argmax(cosines)) + 0.5)
-        else:
-            values.append(field.access.read(model, index, parameter.element))
-    return np.array(values, dtype=np.float64)
+            values[i] = np.argmax(np.array(parameter.choices) @ model.jnt_axis[index]) + 0.5
+    return values
 
 
 def with_parameters(
@@ -245,7 +231,7 @@ def set_parameters(
     write(lambda name: getattr(model, name)[None], nominal, parameters, theta[None])
     try:
         mujoco.mj_setConst(model, mujoco.MjData(model))
-    except (mujoco.FatalError, mujoco.UnexpectedError) as error:
+    except scene.MUJOCO_ERRORS as error:
         raise rejected(parameters, theta, error) from None
 
 

@@ -10,30 +10,25 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
-from emppi_ros.model import appearance, mjcf_security
+from emppi_ros.model import mjcf_security
 
-KINDS = {
-    'body': mujoco.mjtObj.mjOBJ_BODY,
-    'joint': mujoco.mjtObj.mjOBJ_JOINT,
-    'geom': mujoco.mjtObj.mjOBJ_GEOM,
-    'site': mujoco.mjtObj.mjOBJ_SITE,
-    'sensor': mujoco.mjtObj.mjOBJ_SENSOR,
-    'actuator': mujoco.mjtObj.mjOBJ_ACTUATOR,
-    'keyframe': mujoco.mjtObj.mjOBJ_KEY,
-    'camera': mujoco.mjtObj.mjOBJ_CAMERA,
-    'equality': mujoco.mjtObj.mjOBJ_EQUALITY,
+HINGE, SLIDE = mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value
+FREE = mujoco.mjtJoint.mjJNT_FREE.value
+MUJOCO_ERRORS = mujoco.FatalError, mujoco.UnexpectedError
+KINDS = {  # type, and name of the count in MjModel
+    'body': (mujoco.mjtObj.mjOBJ_BODY, 'nbody'),
+    'joint': (mujoco.mjtObj.mjOBJ_JOINT, 'njnt'),
+    'geom': (mujoco.mjtObj.mjOBJ_GEOM, 'ngeom'),
+    'site': (mujoco.mjtObj.mjOBJ_SITE, 'nsite'),
+    'sensor': (mujoco.mjtObj.mjOBJ_SENSOR, 'nsensor'),
+    'actuator': (mujoco.mjtObj.mjOBJ_ACTUATOR, 'nu'),
+    'keyframe': (mujoco.mjtObj.mjOBJ_KEY, 'nkey'),
+    'camera': (mujoco.mjtObj.mjOBJ_CAMERA, 'ncam'),
+    'equality': (mujoco.mjtObj.mjOBJ_EQUALITY, 'neq'),
 }
 POSITION_FIELDS = {'site': 'site_xpos', 'body': 'xpos', 'geom': 'geom_xpos'}  # of MjData
 ROTATION_FIELDS = {'site': 'site_xmat', 'body': 'xmat', 'geom': 'geom_xmat'}
 MAX_SIZE = 5000  # bodies, geoms or degrees of freedom; far more than can be planned online
-_COUNTS = {
-    'body': 'nbody',
-    'joint': 'njnt',
-    'actuator': 'nu',
-    'keyframe': 'nkey',
-    'camera': 'ncam',
-    'equality': 'neq',
-}
 
 
 def load_scene(
@@ -63,19 +58,20 @@ def load_scene(
         for name in without:
             spec.delete(_body(spec, name))
         for name in targets:
-            _make_mocap(spec, _body(spec, name))
+            body = _body(spec, name)
+            for joint in list(body.joints):
+                spec.delete(joint)
+            body.mocap = True
         for name in without_gravcomp:
             _body(spec, name).gravcomp = 0.0
         compile_not_simple(spec, not_simple)
         spec.compiler.discardvisual = not visual
         if visual:
-            appearance.add_sky_and_light(spec)
+            _add_sky_and_light(spec)
         with warnings.catch_warnings():  # in models of other packages
             warnings.filterwarnings('ignore', 'compiler attribute .* is deprecated', UserWarning)
             model = spec.compile()
-    except SceneError as error:
-        raise SceneError(f'{path}: {error}') from None
-    except (ValueError, mujoco.FatalError, mujoco.UnexpectedError, MemoryError) as error:
+    except (SceneError, ValueError, MemoryError, *MUJOCO_ERRORS) as error:
         raise SceneError(f'{path}: {error}') from None
     if max(model.nbody, model.ngeom, model.nv) > MAX_SIZE:
         raise SceneError(
@@ -94,9 +90,7 @@ def load_scene(
 def _body(spec: mujoco.MjSpec, name: str) -> mujoco.MjsBody:
     body = spec.body(name)
     if body is None or name == 'world':
-        raise SceneError(
-            unknown('body', name, [body.name for body in spec.bodies[1:] if body.name])
-        )
+        raise SceneError(unknown('body', name, [b.name for b in spec.bodies[1:] if b.name]))
     return body
 
 
@@ -113,21 +107,33 @@ def compile_not_simple(spec: mujoco.MjSpec, places: Iterable[tuple[str, str]]) -
             body.simple = False
 
 
-def _make_mocap(spec: mujoco.MjSpec, body: mujoco.MjsBody) -> None:
-    for joint in list(body.joints):
-        spec.delete(joint)
-    body.mocap = True
+def _add_sky_and_light(spec: mujoco.MjSpec) -> None:
+    """Add a sky to a scene without one, and a sun and more headlight to one without light."""
+    skybox = mujoco.mjtTexture.mjTEXTURE_SKYBOX
+    if not any(texture.type == skybox for texture in spec.textures):
+        spec.add_texture(
+            name='sky', type=skybox, builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
+            rgb1=(0.93, 0.95, 0.97), rgb2=(0.70, 0.77, 0.85), width=64, height=384,
+        )  # fmt: skip
+    if spec.lights:
+        return
+    spec.worldbody.add_light(
+        pos=(0.0, 0.0, 10.0), dir=(0.3, 0.5, -1.0), diffuse=[0.4] * 3, specular=[0.1] * 3,
+        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
+    )  # fmt: skip
+    headlight = spec.visual.headlight
+    headlight.ambient[:], headlight.diffuse[:], headlight.specular[:] = 0.4, 0.5, 0.1
 
 
 def names(model: mujoco.MjModel, kind: str) -> list[str]:
     """Return the names of all objects of a kind, by id; unnamed objects have ''."""
-    count = getattr(model, _COUNTS.get(kind, f'n{kind}'))
-    return [mujoco.mj_id2name(model, KINDS[kind], i) or '' for i in range(count)]
+    of, count = KINDS[kind]
+    return [mujoco.mj_id2name(model, of, i) or '' for i in range(getattr(model, count))]
 
 
 def find(model: mujoco.MjModel, kind: str, name: str) -> int:
     """Return the id of a named object; SceneError lists the existing names."""
-    index = mujoco.mj_name2id(model, KINDS[kind], name)
+    index = mujoco.mj_name2id(model, KINDS[kind][0], name)
     if index < 0:
         raise SceneError(unknown(kind, name, filter(None, names(model, kind))))
     return index
@@ -154,8 +160,7 @@ def find_frame(model: mujoco.MjModel, name: str) -> tuple[str, int]:
 
 def is_scalar(model: mujoco.MjModel, joint: int) -> bool:
     """Return whether a joint is a hinge or slide."""
-    hinge, slide = mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value
-    return int(model.jnt_type[joint]) in (hinge, slide)
+    return int(model.jnt_type[joint]) in (HINGE, SLIDE)
 
 
 def find_scalar(model: mujoco.MjModel, name: str) -> int:

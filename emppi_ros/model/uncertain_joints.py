@@ -15,12 +15,11 @@ import numpy.typing as npt
 from emppi_ros.core.arrays import Array
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
-from emppi_ros.model.ensemble import State
-from emppi_ros.model.parameters import Parameter
+from emppi_ros.model.ensemble import JOINT_FIELDS, State
+from emppi_ros.model.parameters import AXES, Parameter
 
 Columns = tuple[int, ...]
 MOVED_M = 0.02  # a body that moved this far has revealed its joint
-AXES = ('jnt_axis', 'jnt_articulation')
 
 
 class UncertainJoint(NamedTuple):
@@ -66,8 +65,8 @@ def motion(
         return fields[name]
 
     registry.write(expand, model, parameters, theta)
-    axis, pivot, kind = (expand(name)[:, joint.id] for name in ('jnt_axis', 'jnt_pos', 'jnt_type'))
-    return JointMotion(axis, pivot, kind == mujoco.mjtJoint.mjJNT_HINGE.value)
+    axis, pivot, kind = (expand(name)[:, joint.id] for name in JOINT_FIELDS)
+    return JointMotion(axis, pivot, kind == scene.HINGE)
 
 
 def mean_axis(shares: Array, axes: Array) -> Array:

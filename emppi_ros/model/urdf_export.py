@@ -6,7 +6,7 @@ is a cylinder between two spheres, an ellipsoid a capsule, a plane a thin box. C
 is left out: the URDF is for displays, not for planning.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import math
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,7 @@ import mujoco
 import numpy as np
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.pose import Pose
+from emppi_ros.core.pose import IDENTITY, Pose
 from emppi_ros.model import scene
 from emppi_ros.model.link_tree import FIXED, FREE, HINGE, Link
 
@@ -25,7 +25,7 @@ _UNLIMITED = 1e6  # rad, m, per second, N or Nm: a URDF needs numbers
 _SHOWN_GROUPS = 3  # of geoms: 0 to 2, as in MuJoCo's viewer
 _PLANE_M = 0.001  # thickness
 _ROUNDING = 1e-9
-_IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
+_GEOM = mujoco.mjtGeom
 
 
 class UrdfLimits(NamedTuple):
@@ -82,7 +82,9 @@ def _add_joint(
 ) -> ET.Element:
     name = scene.names(model, 'joint')[link.joint] if link.joint >= 0 else ''
     name = name or f'{link.name}_joint'
-    bounds = limits.get(name) or _limits(model, link)
+    bounds = limits.get(name, UrdfLimits(-math.inf, math.inf))
+    if name not in limits and link.joint >= 0 and model.jnt_limited[link.joint]:
+        bounds = UrdfLimits(*model.jnt_range[link.joint].tolist())
     kind = {FIXED: 'fixed', FREE: 'floating', HINGE: 'revolute'}.get(link.kind, 'prismatic')
     if kind == 'revolute' and not (math.isfinite(bounds.lower) and math.isfinite(bounds.upper)):
         kind = 'continuous'
@@ -97,13 +99,6 @@ def _add_joint(
             written |= {'lower': bounds.lower, 'upper': bounds.upper}
         ET.SubElement(joint, 'limit', {key: _clipped(v) for key, v in written.items()})
     return joint
-
-
-def _limits(model: mujoco.MjModel, link: Link) -> UrdfLimits:
-    """Return the limits of the model; infinite where there are none."""
-    if link.joint < 0 or not model.jnt_limited[link.joint]:
-        return UrdfLimits(-math.inf, math.inf)
-    return UrdfLimits(*model.jnt_range[link.joint].tolist())
 
 
 def _add_inertial(item: ET.Element, model: mujoco.MjModel, body: int) -> None:
@@ -139,83 +134,49 @@ def _color(model: mujoco.MjModel, geom: int) -> Array:
     return np.round(color.astype(np.float64), 6)
 
 
-def _shapes(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
-    """Yield the URDF geometries of a geom; none for an unbounded plane or a height field."""
-    make = _SHAPES.get(int(model.geom_type[geom]))
-    if make is not None:
-        yield from make(model, geom)
+def _shapes(model: mujoco.MjModel, geom: int) -> list[_Geometry]:
+    """Return the URDF geometries of a geom; none for an unbounded plane or a height field."""
+    kind, size = int(model.geom_type[geom]), model.geom_size[geom]
+    if kind == _GEOM.mjGEOM_PLANE.value and size[0] > 0.0 and size[1] > 0.0:
+        half = np.array([size[0], size[1], 0.5 * _PLANE_M])
+        return [_box(half, np.array([0.0, 0.0, -0.5 * _PLANE_M]))]
+    if kind == _GEOM.mjGEOM_SPHERE.value:
+        return [_ball(size[0], np.zeros(3))]
+    if kind == _GEOM.mjGEOM_CYLINDER.value:
+        return [_rod(size[0], size[1], IDENTITY.quaternion)]
+    if kind == _GEOM.mjGEOM_CAPSULE.value:
+        return _pill(size[0], size[1], IDENTITY.quaternion)
+    if kind == _GEOM.mjGEOM_ELLIPSOID.value:  # a capsule along the longest axis
+        longest = int(np.argmax(size))
+        radius = math.sqrt(np.prod(np.delete(size, longest)))
+        turn = np.empty(4)
+        mujoco.mju_quatZ2Vec(turn, np.eye(3)[longest])
+        return _pill(radius, size[longest] - radius, turn)
+    if kind == _GEOM.mjGEOM_BOX.value:
+        return [_box(size, np.zeros(3))]
+    return [_mesh(model, geom)] if kind == _GEOM.mjGEOM_MESH.value else []
 
 
-def _plane(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
-    x, y, _ = model.geom_size[geom]
-    if x > 0.0 and y > 0.0:
-        yield _box(np.array([x, y, 0.5 * _PLANE_M]), np.array([0.0, 0.0, -0.5 * _PLANE_M]))
-
-
-def _sphere(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
-    yield _ball(model.geom_size[geom, 0], np.zeros(3))
-
-
-def _cylinder(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
-    radius, half, _ = model.geom_size[geom]
-    yield _rod(radius, half, _IDENTITY)
-
-
-def _capsule(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
-    radius, half, _ = model.geom_size[geom]
-    yield from _pill(radius, half, _IDENTITY)
-
-
-def _ellipsoid(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
-    """Yield a capsule along the longest axis; its thickness is the mean of the two others."""
-    size = model.geom_size[geom]
-    longest = int(np.argmax(size))
-    radius = math.sqrt(np.prod(np.delete(size, longest)))
-    turn = np.empty(4)
-    mujoco.mju_quatZ2Vec(turn, np.eye(3)[longest])
-    yield from _pill(radius, size[longest] - radius, turn)
-
-
-def _cuboid(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
-    yield _box(model.geom_size[geom], np.zeros(3))
-
-
-def _mesh(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
+def _mesh(model: mujoco.MjModel, geom: int) -> _Geometry:
+    """Return the file of a mesh, or a box around a mesh without one."""
     mesh = int(model.geom_dataid[geom])
     start = int(model.mesh_pathadr[mesh])
     name = '' if start < 0 else bytes(model.paths[start:]).split(b'\0', 1)[0].decode()
     if not Path(name).is_file():
-        yield _box(model.geom_aabb[geom, 3:], model.geom_aabb[geom, :3])
-        return
+        return _box(model.geom_aabb[geom, 3:], model.geom_aabb[geom, :3])
+    uri, scale = Path(name).resolve().as_uri(), _text(model.mesh_scale[mesh])
     # the compiler moved the mesh to its principal axes: undo that
     moved = Pose(model.mesh_pos[mesh], model.mesh_quat[mesh])
-    turned, place = np.empty(4), np.empty(3)
-    mujoco.mju_negQuat(turned, moved.quaternion)
-    mujoco.mju_rotVecQuat(place, -moved.position, turned)
-    attributes = {
-        'filename': Path(name).resolve().as_uri(),
-        'scale': _text(model.mesh_scale[mesh]),
-    }
-    yield _Geometry('mesh', attributes, Pose(place, turned))
-
-
-_SHAPES: dict[int, Callable[[mujoco.MjModel, int], Iterator[_Geometry]]] = {
-    mujoco.mjtGeom.mjGEOM_PLANE.value: _plane,
-    mujoco.mjtGeom.mjGEOM_SPHERE.value: _sphere,
-    mujoco.mjtGeom.mjGEOM_CYLINDER.value: _cylinder,
-    mujoco.mjtGeom.mjGEOM_CAPSULE.value: _capsule,
-    mujoco.mjtGeom.mjGEOM_ELLIPSOID.value: _ellipsoid,
-    mujoco.mjtGeom.mjGEOM_BOX.value: _cuboid,
-    mujoco.mjtGeom.mjGEOM_MESH.value: _mesh,
-}
+    return _Geometry('mesh', {'filename': uri, 'scale': scale}, moved.inverse())
 
 
 def _box(half: Array, centre: Array) -> _Geometry:
-    return _Geometry('box', {'size': _text(2.0 * half)}, Pose(centre, _IDENTITY))
+    return _Geometry('box', {'size': _text(2.0 * half)}, Pose(centre, IDENTITY.quaternion))
 
 
 def _ball(radius: float, centre: Array) -> _Geometry:
-    return _Geometry('sphere', {'radius': repr(float(radius))}, Pose(centre, _IDENTITY))
+    pose = Pose(centre, IDENTITY.quaternion)
+    return _Geometry('sphere', {'radius': repr(float(radius))}, pose)
 
 
 def _rod(radius: float, half: float, turn: Array) -> _Geometry:
@@ -223,25 +184,22 @@ def _rod(radius: float, half: float, turn: Array) -> _Geometry:
     return _Geometry('cylinder', size, Pose(np.zeros(3), turn))
 
 
-def _pill(radius: float, half: float, turn: Array) -> Iterator[_Geometry]:
-    """Yield a cylinder of a half length along z, turned, between two spheres."""
+def _pill(radius: float, half: float, turn: Array) -> list[_Geometry]:
+    """Return a cylinder of a half length along z, turned, between two spheres."""
     tip = np.empty(3)
     mujoco.mju_rotVecQuat(tip, np.array([0.0, 0.0, half]), turn)
-    yield _rod(radius, half, turn)
-    yield _ball(radius, tip)
-    yield _ball(radius, -tip)
+    return [_rod(radius, half, turn), _ball(radius, tip), _ball(radius, -tip)]
 
 
 def _add_origin(item: ET.Element, pose: Pose) -> None:
-    matrix = np.empty(9)
-    mujoco.mju_quat2Mat(matrix, pose.quaternion)
-    m = matrix.reshape(3, 3)
-    pitch = math.atan2(-m[2, 0], math.hypot(m[0, 0], m[1, 0]))
-    if math.hypot(m[0, 0], m[1, 0]) > _ROUNDING:  # else roll and yaw turn about one axis
+    m = pose.rotation.as_matrix()
+    level = math.hypot(m[0, 0], m[1, 0])
+    if level > _ROUNDING:  # else roll and yaw turn about one axis
         roll, yaw = math.atan2(m[2, 1], m[2, 2]), math.atan2(m[1, 0], m[0, 0])
     else:
         roll, yaw = math.atan2(-m[1, 2], m[1, 1]), 0.0
-    ET.SubElement(item, 'origin', xyz=_text(pose.position), rpy=_text([roll, pitch, yaw]))
+    rpy = [roll, math.atan2(-m[2, 0], level), yaw]
+    ET.SubElement(item, 'origin', xyz=_text(pose.position), rpy=_text(rpy))
 
 
 def _clipped(value: float) -> str:

@@ -31,7 +31,7 @@ from emppi_ros.core.errors import AllDivergedError
 from emppi_ros.planning import noise_adaptation
 from emppi_ros.robots.control_limits import ControlLimits
 from emppi_ros.strategies import risk
-from emppi_ros.strategies.registry import STRATEGIES
+from emppi_ros.strategies.strategy import STRATEGIES
 from emppi_ros.tasks.cost import Costs
 from emppi_ros.tasks.planner_config import PlannerConfig
 

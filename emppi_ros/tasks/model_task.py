@@ -242,7 +242,7 @@ def _belief(model: mujoco.MjModel) -> dict[str, Any]:
 
 def _free_bodies(model: mujoco.MjModel) -> dict[str, dict[str, Any]]:
     """Return an entry of `objects` for each body with a free joint, named as the body."""
-    free = np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE.value)
+    free = np.flatnonzero(model.jnt_type == scene.FREE)
     names = [scene.names(model, 'body')[model.jnt_bodyid[joint]] for joint in free]
     return {name: _plain(schema.TrackedObjectConfig(body=name)) for name in names}
 

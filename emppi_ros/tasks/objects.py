@@ -47,7 +47,7 @@ def bind_free(model: mujoco.MjModel, name: str, settings: TrackedObjectConfig) -
     """Return an object with a free joint; SceneError if its body has none."""
     body = prefix_errors(f'objects: {name}: body', scene.find, model, 'body', settings.body)
     joint = model.body_jntadr[body]
-    if joint < 0 or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE.value:
+    if joint < 0 or model.jnt_type[joint] != scene.FREE:
         raise SceneError(f'objects: {name}: body {settings.body!r} has no free joint')
     return FreeObject(settings, int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]))
 

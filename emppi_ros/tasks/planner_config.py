@@ -15,8 +15,8 @@ from emppi_ros.core.config import (
     registered,
 )
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.strategies.registry import STRATEGIES
 from emppi_ros.strategies.risk import CVAR_LEVEL, MEASURES
+from emppi_ros.strategies.strategy import STRATEGIES
 
 MOST_STEPS = 10_000_000  # physics steps per plan, which take ten seconds or more
 

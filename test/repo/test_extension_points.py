@@ -23,10 +23,9 @@ from emppi_ros.model.parameters import nominal_values, with_parameters
 from emppi_ros.priors import prior_file
 from emppi_ros.priors.distributions import DISTRIBUTIONS, Distribution
 from emppi_ros.priors.resampling import RESAMPLERS
-from emppi_ros.strategies import emppi, risk
-from emppi_ros.strategies.registry import STRATEGIES
+from emppi_ros.strategies import risk
 from emppi_ros.strategies.risk import MEASURES
-from emppi_ros.strategies.strategy import Strategy
+from emppi_ros.strategies.strategy import STRATEGIES, Strategy, white_noise
 from emppi_ros.tasks.norms import NORMS
 from emppi_ros.tasks.residuals import RESIDUALS, Residual
 from emppi_ros.tasks.task import Task
@@ -91,7 +90,7 @@ def test_a_field_is_one_entry_with_reader_and_writer(monkeypatch, load) -> None:
     def write(expand, nominal, index, element, values) -> None:
         expand('dof_damping')[:, nominal.jnt_dofadr[index]] = values
 
-    field = Field('joint', 1, 0.0, Access(read, write), 'N s/m', 'a copy of dof_damping')
+    field = Field('joint', 'N s/m', 'a copy', floor=0.0, access=Access(read, write))
     monkeypatch.setitem(FIELDS, 'drag', field)
     prior = {'distribution': 'uniform', 'lower': 0.1, 'upper': 2.0}
     entry = {'field': 'drag', 'of': 'x', 'lower': 0.01, 'unit': 'N s/m', 'prior': prior}
@@ -114,11 +113,11 @@ def test_a_resampler_is_one_function_and_one_line(monkeypatch, load) -> None:
     assert np.ptp(run(task).filter.belief.theta) == 0.0
 
 
-def test_a_strategy_is_one_module_and_one_line(monkeypatch, load) -> None:
+def test_a_strategy_is_two_functions_and_one_line(monkeypatch, load) -> None:
     def uniform(costs, log_prior, temperature):
         return np.full_like(costs, 1.0 / len(costs))
 
-    monkeypatch.setitem(STRATEGIES, 'mean', Strategy(emppi.sample, uniform, True, False))
+    monkeypatch.setitem(STRATEGIES, 'mean', Strategy(white_noise, uniform, True, False))
     loop = run(load(('planner', 'strategy'), 'mean'))
     _, info = loop.planner.plan_from(loop.task.start(), 0.0, 0.05, lambda times: times[:, None])
     assert np.allclose(info.weights.sum(axis=0), 1.0 / info.weights.shape[1])

@@ -11,7 +11,7 @@ from emppi_ros.core.errors import AllDivergedError
 from emppi_ros.planning import plan_update
 from emppi_ros.planning.plan_update import PlanProblem
 from emppi_ros.robots.control_limits import ControlLimits
-from emppi_ros.strategies.registry import STRATEGIES
+from emppi_ros.strategies.strategy import STRATEGIES
 from emppi_ros.tasks.cost import Costs
 from emppi_ros.tasks.planner_config import PlannerConfig
 
