@@ -13,10 +13,7 @@ from emppi_ros.core.errors import ConfigError, unknown
 PACKAGE = Path(__file__).resolve().parents[1]
 ASSETS = PACKAGE / 'model' / 'assets'
 _SCHEME = 'package://'
-_EXTRAS = {
-    'gymnasium': 'tasks',
-    'gymnasium_robotics': 'tasks',
-}  # extras that install them
+_EXTRAS = {'gymnasium': 'tasks', 'gymnasium_robotics': 'tasks'}  # that install them
 
 
 class SceneFile(NamedTuple):
@@ -45,13 +42,6 @@ def available(kind: str) -> list[str]:
     return sorted(path.stem for path in (share() / 'config' / kind).glob('*.yaml'))
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # such as a name that is too long
-        return False
-
-
 def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
     """
     Return the YAML file for `name`: a path, or the name of a file in config/<kind>.
@@ -60,7 +50,7 @@ def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
     """
     if name.endswith(('.yaml', '.yml')):
         for path in (*([beside / name] if beside else []), Path(name)):
-            if _is_file(path):
+            if os.path.isfile(path):
                 return path
         raise ConfigError(f'no such file: {name}')
     if name not in available(kind):
@@ -83,7 +73,7 @@ def find_scene(name: str, beside: Path | None = None) -> SceneFile:
         return _in_package(*name.removeprefix(_SCHEME).partition('/')[::2])
     folders = [folder for folder in (beside, ASSETS) if folder is not None]
     for folder in folders:
-        if _is_file(folder / name):
+        if os.path.isfile(folder / name):
             return SceneFile(folder / name)
     listed = sorted(path.name for folder in folders for path in folder.glob('*.xml'))
     raise ConfigError(unknown('scene', name, listed))
@@ -97,7 +87,7 @@ def _in_package(package: str, name: str) -> SceneFile:
         hint = f": pip install 'emppi_ros[{extra}]'" if extra else ''
         raise ConfigError(f'Python package {package!r} is not installed{hint}')
     root = Path(spec.submodule_search_locations[0])
-    if not _is_file(root / name):
+    if not os.path.isfile(root / name):
         raise ConfigError(f'Python package {package!r} has no file {name!r}')
     return SceneFile(root / name, root)
 

@@ -20,8 +20,6 @@ from emppi_ros.model.ensemble import Records, State
 from emppi_ros.tasks.norms import NORMS, shorten, soften
 from emppi_ros.tasks.residuals import RESIDUALS, Residual
 
-_TERM_KEYS = ('norm', 'deadzone', 'smoothing', 'weight', 'terminal_weight')
-
 
 class Costs(NamedTuple):
     """
@@ -78,17 +76,15 @@ class TermConfig:
             raise ConfigError('weight and terminal_weight are both 0: the term has no effect')
 
 
-@dataclass(frozen=True)
-class Term:
+_TERM_KEYS = tuple(field.name for field in dataclasses.fields(TermConfig))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term(TermConfig):
     """A weighted residual, bound to a model."""
 
     name: str
     residual: Residual
-    norm: str
-    weight: float
-    terminal_weight: float
-    deadzone: float = 0.0
-    smoothing: float = 0.0
 
     def value(self, fields: Mapping[str, Array]) -> Array:
         """Return the norm of the residual beyond the dead zone, smoothed, unweighted."""
@@ -111,14 +107,11 @@ class Cost:
             if not isinstance(data, Mapping):
                 raise ConfigError(f'{here}: expected a mapping of keys, found {data!r}')
             _check_keys(data, here)
-            term = config.build(
-                TermConfig, {k: v for k, v in data.items() if k in _TERM_KEYS}, here
-            )
-            rest = {k: v for k, v in data.items() if k not in _TERM_KEYS}
+            rest = dict(data)
+            keys = {key: rest.pop(key) for key in _TERM_KEYS if key in data}
+            term = config.build(TermConfig, keys, here)
             residual = bind_residual(model, rest, here)
-            weights = term.weight, term.terminal_weight
-            shape = term.deadzone, term.smoothing
-            bound.append(Term(name, residual, term.norm, *weights, *shape))
+            bound.append(Term(name=name, residual=residual, **vars(term)))
         if not bound:
             raise ConfigError(f'{where}: needs at least one term')
         self.terms: Sequence[Term] = tuple(bound)
@@ -131,24 +124,17 @@ class Cost:
 
     def evaluate(self, records: Records, start: State, substeps: int) -> Costs:
         """Return the costs of rollouts recorded over H * substeps + 1 steps; +inf if diverged."""
-        fields = at_plan_steps(records, start, substeps)
-        values = self.values(fields)
-        running = sum((t.weight * values[t.name][..., :-1] for t in self.terms), np.zeros(()))
-        terminal = sum(
-            (t.terminal_weight * values[t.name][..., -1] for t in self.terms), np.zeros(())
-        )
+        values = self.values(at_plan_steps(records, start, substeps))
+        zero = np.zeros(())
+        running = sum((t.weight * values[t.name][..., :-1] for t in self.terms), zero)
+        terminal = sum((t.terminal_weight * values[t.name][..., -1] for t in self.terms), zero)
         bad = records.diverged | ~np.isfinite(running).all(axis=-1) | ~np.isfinite(terminal)
         running[bad] = np.inf
         return Costs(running, np.where(bad, np.inf, terminal))
 
     def per_term(self, records: Records, start: State, substeps: int) -> dict[str, Array]:
-        """
-        Return the contribution of each term to the cost of each rollout, (M, K).
-
-        Their sum is the total cost without the control cost. Diverged rollouts have +inf.
-        """
-        fields = at_plan_steps(records, start, substeps)
-        values, totals = self.values(fields), {}
+        """Return the share of each term in the cost of rollouts, (M, K); +inf if diverged."""
+        values, totals = self.values(at_plan_steps(records, start, substeps)), {}
         for term in self.terms:
             value = values[term.name]
             total = term.weight * value[..., :-1].sum(axis=-1)
@@ -167,17 +153,15 @@ def _check_keys(data: Mapping[str, object], where: str) -> None:
     known = {'residual', *_TERM_KEYS, *keys}
     for key in data:
         if key not in known:
-            raise config.located(
-                ConfigError(f'{where}: {unknown("key", key, known)}'), where, data
-            )
+            error = ConfigError(f'{where}: {unknown("key", key, known)}')
+            raise config.located(error, where, data)
 
 
 def at_plan_steps(records: Records, start: State, substeps: int) -> dict[str, Array]:
     """
     Return the recorded fields at x_0 .. x_H: arrays (M, K, H + 1, ...).
 
-    As in `mj_step`, derived fields are recorded before the state is integrated, so the first
-    record of a plan step describes its start. qpos and qvel are recorded after it.
+    The first record of a plan step has the derived fields of its start; see `Ensemble.rollout`.
     """
     fields = {}
     for name, values in records.fields.items():

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 import copy
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
@@ -16,11 +16,13 @@ from emppi_ros.model import scene
 from emppi_ros.priors.distributions import Prior
 from emppi_ros.robots.robot import JointLimits, PositionLimits, Robot, command_of
 from emppi_ros.tasks import schema
-from emppi_ros.tasks.belief_config import LikelihoodConfig
 from emppi_ros.tasks.cost import Cost, Term
 from emppi_ros.tasks.planner_config import PlannerConfig
 from emppi_ros.tasks.residuals import Residual
 from emppi_ros.tasks.stages import Stage
+
+if TYPE_CHECKING:
+    from emppi_ros.tasks.task import Task
 
 StateFunction = Callable[['States'], npt.ArrayLike]
 _UNLIMITED = 1e6  # rad or m, of joints without a range
@@ -66,24 +68,68 @@ class FunctionCost(Cost):
 
 
 def from_model(
-    task_class: Callable[..., Any],
+    task_class: 'type[Task]',
     model: mujoco.MjModel,
     cost: StateFunction,
-    parameters: Mapping[str, schema.ParameterConfig | Mapping[str, Any]],
+    parameters: Mapping[str, schema.ParameterConfig | Mapping[str, Any]] | None = None,
     *,
-    terminal_cost: StateFunction | None,
-    success: StateFunction | None,
-    hold_s: float,
-    start: npt.ArrayLike | None,
-    objects: Mapping[str, Mapping[str, Any]],
-    truth: Mapping[str, Any],
-    planner: PlannerConfig | Mapping[str, Any],
-    belief: schema.BeliefConfig | Mapping[str, Any],
-    simulation: schema.SimulationConfig | Mapping[str, Any],
-    duration_s: float,
-    name: str,
-) -> Any:
-    """Return the task; see `Task.from_model`."""
+    terminal_cost: StateFunction | None = None,
+    success: StateFunction | None = None,
+    hold_s: float = 0.0,
+    start: npt.ArrayLike | None = None,
+    objects: Mapping[str, Mapping[str, Any]] | None = None,
+    truth: Mapping[str, Any] | None = None,
+    planner: PlannerConfig | Mapping[str, Any] | None = None,
+    belief: schema.BeliefConfig | Mapping[str, Any] | None = None,
+    simulation: schema.SimulationConfig | Mapping[str, Any] | None = None,
+    duration_s: float = 10.0,
+    name: str = 'task',
+) -> 'Task':
+    """
+    Return a task from a compiled MuJoCo model and a cost in Python.
+
+    Every hinge and slide is measured, every joint with an actuator is commanded, within
+    its `ctrlrange` and `range`. Bodies with a free joint are tracked.
+
+    Parameters
+    ----------
+    model : mujoco.MjModel
+        The scene; it is copied. One actuator per commanded joint, all of one kind:
+        position, velocity or effort.
+    cost : callable
+        Maps states to one cost each: fields `x.qpos` (..., nq), `x.qvel` (..., nv),
+        `x.ctrl` (..., nu) and any other array of MjData, to an array (...).
+    parameters : mapping
+        Uncertain parameters by name: a `ParameterConfig`, or a mapping with its keys, as
+        in YAML: `{'field': 'body_mass', 'of': 'pole', 'prior': {...}, 'lower': 0.01}`.
+    terminal_cost : callable, optional
+        Cost of the last state of a rollout; `cost` if not given.
+    success : callable, optional
+        Maps states to true (...) where the task is solved.
+    hold_s : float
+        Time for which `success` must hold [s].
+    start : (nq,) array, optional
+        Initial positions; the first keyframe or `qpos0` if not given.
+    objects : mapping, optional
+        Tracked objects by name, with the keys of `objects` in YAML.
+    truth : mapping, optional
+        Hidden true values in simulation, by parameter: a number or a `Prior`. Others are
+        drawn from their priors.
+    planner, belief, simulation : mapping or config, optional
+        Keys that differ from the defaults, or a whole config. Times are in seconds.
+    duration_s : float
+        Time limit of a run [s].
+    name : str
+        Shown in errors and reports.
+
+    Raises
+    ------
+    ConfigError
+        If a setting is wrong, or a function returns values of the wrong shape.
+    SceneError
+        If the model cannot be controlled, or lacks a body or joint that is named.
+
+    """
     model = copy.copy(model)
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
     if model.na:
@@ -91,22 +137,15 @@ def from_model(
     qpos = _start(model, start)
     robot = _robot(model, qpos, name)
     entries = {
-        key: value
-        if isinstance(value, schema.ParameterConfig)
-        else config.build(schema.ParameterConfig, _plain(value), f'parameters: {key}')
-        for key, value in parameters.items()
+        key: config.build(schema.ParameterConfig, _plain(value), f'parameters: {key}')
+        for key, value in (parameters or {}).items()
     }
     truths = {key: entry.prior for key, entry in entries.items()}
-    for key, value in truth.items():
+    for key, value in (truth or {}).items():
         if key not in entries:
             raise ConfigError(f'truth: {unknown("parameter", key, entries)}')
-        truths[key] = (
-            Prior('fixed', value=float(value)) if isinstance(value, (int, float)) else value
-        )
-    settings = {
-        **_keys(simulation, {}),
-        'truth': {key: _plain(value) for key, value in truths.items()},
-    }
+        fixed = isinstance(value, (int, float))
+        truths[key] = Prior('fixed', value=float(value)) if fixed else value
     # built like a YAML file, so that every value is checked
     data = {
         'name': name,
@@ -115,10 +154,10 @@ def from_model(
         'success': {'residual': {}, 'below': 0.5, 'hold_s': hold_s},
         'planner': _keys(planner, _planner(model)),
         'belief': _keys(belief, _belief(model)),
-        'simulation': settings,
+        'simulation': {**_keys(simulation, {}), 'truth': _plain(truths)},
         'cost': {'cost': {}},
-        'parameters': {key: _plain(entry) for key, entry in entries.items()},
-        'objects': {**_free_bodies(model), **_plain(objects)},
+        'parameters': _plain(entries),
+        'objects': {**_free_bodies(model), **_plain(objects or {})},
         'duration_s': duration_s,
     }
     file = config.build(schema.TaskFile, data, str(name))
@@ -149,8 +188,8 @@ def _plain(value: Any) -> Any:
 
 def _keys(settings: object, default: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a whole config, or given keys merged into the default ones."""
-    plain: dict[str, Any] = _plain(settings)
-    return {**default, **plain} if isinstance(settings, Mapping) else plain
+    plain: dict[str, Any] = _plain(settings or {})
+    return plain if dataclasses.is_dataclass(settings) else {**default, **plain}
 
 
 def _start(model: mujoco.MjModel, start: npt.ArrayLike | None) -> Array:
@@ -226,25 +265,21 @@ def _planner(model: mujoco.MjModel) -> dict[str, Any]:
 
 
 def _belief(model: mujoco.MjModel) -> dict[str, Any]:
-    return {
-        'particles': 64,
-        'substep_s': min(0.002, float(model.opt.timestep)),
-        'likelihood': _plain(
-            LikelihoodConfig(
-                joint_position_sd=3e-4,
-                joint_velocity_sd=5e-3,
-                object_position_sd_m=4e-3,
-                object_rotation_sd_rad=0.03,
-            )
-        ),
+    likelihood = {
+        'joint_position_sd': 3e-4,
+        'joint_velocity_sd': 5e-3,
+        'object_position_sd_m': 4e-3,
+        'object_rotation_sd_rad': 0.03,
     }
+    substep_s = min(0.002, float(model.opt.timestep))
+    return {'particles': 64, 'substep_s': substep_s, 'likelihood': likelihood}
 
 
 def _free_bodies(model: mujoco.MjModel) -> dict[str, dict[str, Any]]:
     """Return an entry of `objects` for each body with a free joint, named as the body."""
     free = np.flatnonzero(model.jnt_type == scene.FREE)
     names = [scene.names(model, 'body')[model.jnt_bodyid[joint]] for joint in free]
-    return {name: _plain(schema.TrackedObjectConfig(body=name)) for name in names}
+    return {name: {'body': name} for name in names}
 
 
 def _success(model: mujoco.MjModel, qpos: Array, success: StateFunction | None) -> Residual:
@@ -264,8 +299,8 @@ def _function(model: mujoco.MjModel, qpos: Array, name: str, function: StateFunc
     data = mujoco.MjData(model)
     data.qpos[:] = qpos
     mujoco.mj_forward(model, data)
-    probe = _Probe(data)
-    value = np.asarray(function(States(probe)))
+    read = _FieldsRead(data)
+    value = np.asarray(function(States(read)))
     if value.shape != _PROBED:
         raise ConfigError(
             f'{name}: returned shape {value.shape} for states of shape {_PROBED}; it must return '
@@ -278,27 +313,21 @@ def _function(model: mujoco.MjModel, qpos: Array, name: str, function: StateFunc
         return np.asarray(function(States(fields)), dtype=float)
 
     # a rollout needs at least one field to be recorded
-    fields = tuple(sorted(probe.read)) or ('qpos',)
-    return Term(name, Residual(fields, evaluate), '', 1.0, 1.0)
+    fields = tuple(sorted(read)) or ('qpos',)
+    residual = Residual(fields, evaluate)
+    return Term(name=name, residual=residual, weight=1.0, terminal_weight=1.0)
 
 
-class _Probe(Mapping[str, Array]):
-    """Fields of one state, repeated along the leading axes, that notes which are read."""
+class _FieldsRead(dict[str, Array]):
+    """The fields of one state that were read, repeated along the leading axes."""
 
     def __init__(self, data: mujoco.MjData) -> None:
-        self.read: set[str] = set()
         self._data = data
 
-    def __getitem__(self, name: str) -> Array:
+    def __missing__(self, name: str) -> Array:
         value = getattr(self._data, name, None)
         if not isinstance(value, np.ndarray):
             fields = [f for f in dir(self._data) if not f.startswith('_')]
             raise ConfigError(f'cost: {unknown("MjData field", name, fields)}')
-        self.read.add(name)
-        return np.broadcast_to(value, (*_PROBED, *value.shape)).copy()
-
-    def __iter__(self) -> Any:
-        return iter(self.read)
-
-    def __len__(self) -> int:
-        return len(self.read)
+        self[name] = np.broadcast_to(value, (*_PROBED, *value.shape)).copy()
+        return self[name]

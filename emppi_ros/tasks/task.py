@@ -1,13 +1,12 @@
 """A task: its YAML file, bound to a scene and a robot."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 import copy
 from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 import yaml
 
 from emppi_ros.core import config, paths
@@ -22,8 +21,6 @@ from emppi_ros.priors.joint_prior import JointPrior
 from emppi_ros.robots.robot import Robot, RobotMap, bind, load_robot
 from emppi_ros.tasks import model_task, objects, schema
 from emppi_ros.tasks.cost import bind_residual
-from emppi_ros.tasks.model_task import States
-from emppi_ros.tasks.planner_config import PlannerConfig
 from emppi_ros.tasks.residuals import Residual, norm
 from emppi_ros.tasks.stages import Stage, bind_probe, bind_stages
 
@@ -85,16 +82,14 @@ class Task:
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
         self.map: RobotMap = prefix_errors('robot', bind, self.robot, self.model)
         of_robot = {k: v for k, v in robot.parameters.items() if k not in file.parameters}
-        places = dict.fromkeys(file.parameters, '') | dict.fromkeys(of_robot, 'robot: ')
-        entries = {
-            name: config.build(schema.ParameterConfig, data, f'{places[name]}parameters: {name}')
-            for name, data in {**file.parameters, **of_robot}.items()
-        }
-        self.parameters = tuple(
-            prefix_errors(f'{places[name]}parameters: {name}', entry.parameter, name)
-            for name, entry in entries.items()
-        )
-        self.priors: tuple[Prior, ...] = tuple(entry.prior for entry in entries.values())
+        parameters, priors = [], {}
+        for name, data in {**file.parameters, **of_robot}.items():
+            here = f'{"robot: " if name in of_robot else ""}parameters: {name}'
+            entry = config.build(schema.ParameterConfig, data, here)
+            parameters.append(prefix_errors(here, entry.parameter, name))
+            priors[name] = entry.prior
+        self.parameters = tuple(parameters)
+        self.priors: tuple[Prior, ...] = tuple(priors.values())
         self.prior = JointPrior(self.parameters, self.priors)
         registry.check(self.parameters, self.model)
         self.objects: dict[str, objects.FreeObject] = {}
@@ -105,12 +100,9 @@ class Task:
                 self.jointed[name] = objects.bind_jointed(self.model, name, settings)
             else:
                 self.objects[name] = objects.bind_free(self.model, name, settings)
+        tracked = {**self.objects, **self.jointed}
         # all objects whose poses a tracker reports
-        self.tracked: dict[str, schema.TrackedObjectConfig] = {
-            name: item.settings
-            for items in (self.objects, self.jointed)
-            for name, item in items.items()
-        }
+        self.tracked = {name: item.settings for name, item in tracked.items()}
         self.stages = bind_stages(self.model, file) if stages is None else stages
         self.probe_cost = bind_probe(self.model, file)
         self.success: Residual = success or bind_residual(
@@ -118,13 +110,10 @@ class Task:
         )
         self.lost: Residual | None = None
         if file.targets and file.targets.lost:
-            self.lost = bind_residual(
-                self.model, file.targets.lost.residual, 'targets: lost: residual'
-            )
+            lost = file.targets.lost.residual
+            self.lost = bind_residual(self.model, lost, 'targets: lost: residual')
         names = [p.name for p in self.parameters]
-        self.blocks = objects.bind_blocks(
-            self.model, self.belief.blocks, names, {**self.objects, **self.jointed}
-        )
+        self.blocks = objects.bind_blocks(self.model, self.belief.blocks, names, tracked)
         changes = self.belief.changes
         for name in changes.of or () if changes else ():
             if name not in names:
@@ -132,8 +121,7 @@ class Task:
         if file.view:
             prefix_errors('view: body', scene.find, self.model, 'body', file.view.body)
         self.planner.variance(self.model.nu)
-        priors = {name: entries[name].prior for name in of_robot}
-        self.truth: tuple[Prior, ...] = self._bind_truth(priors)
+        self.truth = self._bind_truth({name: priors[name] for name in of_robot})
         self._check_unmodeled()
         self._check_measured()
 
@@ -193,77 +181,7 @@ class Task:
             raise ConfigError(f'{self.where}: made from a compiled model, without an MJCF file')
         return self._scene_file
 
-    @classmethod
-    def from_model(
-        cls,
-        model: mujoco.MjModel,
-        cost: Callable[[States], npt.ArrayLike],
-        parameters: Mapping[str, schema.ParameterConfig | Mapping[str, Any]] | None = None,
-        *,
-        terminal_cost: Callable[[States], npt.ArrayLike] | None = None,
-        success: Callable[[States], npt.ArrayLike] | None = None,
-        hold_s: float = 0.0,
-        start: npt.ArrayLike | None = None,
-        objects: Mapping[str, Mapping[str, Any]] | None = None,
-        truth: Mapping[str, Any] | None = None,
-        planner: PlannerConfig | Mapping[str, Any] | None = None,
-        belief: schema.BeliefConfig | Mapping[str, Any] | None = None,
-        simulation: schema.SimulationConfig | Mapping[str, Any] | None = None,
-        duration_s: float = 10.0,
-        name: str = 'task',
-    ) -> 'Task':
-        """
-        Return a task from a compiled MuJoCo model and a cost in Python.
-
-        Every hinge and slide is measured, every joint with an actuator is commanded, within
-        its `ctrlrange` and `range`. Bodies with a free joint are tracked.
-
-        Parameters
-        ----------
-        model : mujoco.MjModel
-            The scene; it is copied. One actuator per commanded joint, all of one kind:
-            position, velocity or effort.
-        cost : callable
-            Maps states to one cost each: fields `x.qpos` (..., nq), `x.qvel` (..., nv),
-            `x.ctrl` (..., nu) and any other array of MjData, to an array (...).
-        parameters : mapping
-            Uncertain parameters by name: a `ParameterConfig`, or a mapping with its keys, as
-            in YAML: `{'field': 'body_mass', 'of': 'pole', 'prior': {...}, 'lower': 0.01}`.
-        terminal_cost : callable, optional
-            Cost of the last state of a rollout; `cost` if not given.
-        success : callable, optional
-            Maps states to true (...) where the task is solved.
-        hold_s : float
-            Time for which `success` must hold [s].
-        start : (nq,) array, optional
-            Initial positions; the first keyframe or `qpos0` if not given.
-        objects : mapping, optional
-            Tracked objects by name, with the keys of `objects` in YAML.
-        truth : mapping, optional
-            Hidden true values in simulation, by parameter: a number or a `Prior`. Others are
-            drawn from their priors.
-        planner, belief, simulation : mapping or config, optional
-            Keys that differ from the defaults, or a whole config. Times are in seconds.
-        duration_s : float
-            Time limit of a run [s].
-        name : str
-            Shown in errors and reports.
-
-        Raises
-        ------
-        ConfigError
-            If a setting is wrong, or a function returns values of the wrong shape.
-        SceneError
-            If the model cannot be controlled, or lacks a body or joint that is named.
-
-        """
-        task: Task = model_task.from_model(
-            cls, model, cost, parameters or {},
-            terminal_cost=terminal_cost, success=success, hold_s=hold_s, start=start,
-            objects=objects or {}, truth=truth or {}, planner=planner or {},
-            belief=belief or {}, simulation=simulation or {}, duration_s=duration_s, name=name,
-        )  # fmt: skip
-        return task
+    from_model = classmethod(model_task.from_model)
 
     def start(self) -> State:
         """Return the initial state: the scene's qpos0 with the robot at home, at rest."""
@@ -283,36 +201,32 @@ class Task:
 
     def _bind_truth(self, default: Mapping[str, Prior]) -> tuple[Prior, ...]:
         """Return the distribution of each parameter's hidden true value."""
-        truth = self.file.simulation.truth
-        names = [parameter.name for parameter in self.parameters]
-        for where in ('truth', 'wrong'):
-            for name in getattr(self.file.simulation, where):
-                if name not in names:
-                    raise ConfigError(
-                        f'simulation: {where}: not in parameters: '
-                        f'{unknown("parameter", name, names)}'
-                    )
-        for name in names:
-            if name not in truth and name not in default:
-                raise ConfigError(f'simulation: truth: missing parameter {name!r}')
-        simulation = self.file.simulation
+        simulation, truth = self.simulation, self.simulation.truth
+        parameters = {parameter.name: parameter for parameter in self.parameters}
+        named = [('truth: not in parameters', name) for name in truth]
+        named += [('wrong: not in parameters', name) for name in simulation.wrong]
         for key in ('changes', 'changes_when'):
             for i, change in enumerate(getattr(simulation, key)):
-                if change.parameter not in names:
-                    known = unknown('parameter', change.parameter, names)
-                    raise ConfigError(f'simulation: {key}[{i}]: parameter: {known}')
+                named.append((f'{key}[{i}]: parameter', change.parameter))
+        for where, name in named:
+            if name not in parameters:
+                known = unknown('parameter', name, parameters)
+                raise ConfigError(f'simulation: {where}: {known}')
+        for name in parameters:
+            if name not in truth and name not in default:
+                raise ConfigError(f'simulation: truth: missing parameter {name!r}')
         for i, waiting in enumerate(simulation.changes_when):
             where = f'simulation: changes_when[{i}]: when: residual'
             bind_residual(self.model, waiting.when.residual, where)
         for i, change in enumerate(simulation.changes):
-            where = f'simulation: changes[{i}]'
-            parameter = self.parameters[names.index(change.parameter)]
+            parameter = parameters[change.parameter]
             if not parameter.lower <= change.to <= parameter.upper:
                 bounds = f'{parameter.lower:g} to {parameter.upper:g} {parameter.unit}'.rstrip()
-                raise ConfigError(f'{where}: to: found {change.to:g}, expected from {bounds}')
+                found = f'found {change.to:g}, expected from {bounds}'
+                raise ConfigError(f'simulation: changes[{i}]: to: {found}')
         return tuple(
             config.build(Prior, truth[n], f'simulation: truth: {n}') if n in truth else default[n]
-            for n in names
+            for n in parameters
         )
 
     def _check_unmodeled(self) -> None:
@@ -333,10 +247,9 @@ class Task:
 
     def _check_measured(self) -> None:
         """Raise unless each degree of freedom belongs to a robot joint or a tracked object."""
-        measured = set(self.map.qvel)
+        measured = {*self.map.qvel, *(item.qvel for item in self.jointed.values())}
         for item in self.objects.values():
             measured |= set(range(item.qvel, item.qvel + 6))
-        measured |= {item.qvel for item in self.jointed.values()}
         for dof in set(range(self.model.nv)) - measured:
             joint = scene.names(self.model, 'joint')[self.model.dof_jntid[dof]]
             raise SceneError(
@@ -387,14 +300,12 @@ def task_text(name: str, robot: str = '') -> str:
     scene_file, root = paths.find_scene(file.scene, path.parent)
     if root is None and not scene_file.is_relative_to(paths.ASSETS):
         changed['scene'] = str(scene_file.resolve())
-    if robot or file.robot.endswith(('.yaml', '.yml')):
-        robot_file = paths.find_config(
-            'robots', robot or file.robot, None if robot else path.parent
-        )
-        by_path = (robot or file.robot).endswith(('.yaml', '.yml'))
-        changed['robot'] = str(robot_file.resolve()) if by_path else robot
-    if file.prior.endswith(('.yaml', '.yml')):
-        changed['prior'] = str(paths.find_config('priors', file.prior, path.parent).resolve())
+    for key, given, of_task in (('robot', robot, file.robot), ('prior', '', file.prior)):
+        value, beside = given or of_task, None if given else path.parent
+        if value.endswith(('.yaml', '.yml')):
+            changed[key] = str(paths.find_config(f'{key}s', value, beside).resolve())
+        elif given:
+            changed[key] = paths.find_config(f'{key}s', value).stem
     if not changed:
         return path.read_text(encoding='utf-8')
     return yaml.safe_dump({**data, **changed}, sort_keys=False, allow_unicode=True)
