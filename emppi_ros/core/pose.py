@@ -58,18 +58,10 @@ class Poses(NamedTuple):
     Poses of many frames, or of a frame at many times, in their parents, by default in the world.
 
     `a @ b` composes poses; their leading axes are broadcast.
-
-    Attributes
-    ----------
-    position : (..., 3) array
-        Positions [m].
-    rotation : (..., 3, 3) array
-        Rotation matrices.
-
     """
 
-    position: Array
-    rotation: Array
+    position: Array  # (..., 3) m
+    rotation: Array  # (..., 3, 3)
 
     def __matmul__(self, other: 'Poses') -> 'Poses':
         """Return poses in the frames of these as poses in the parents of these."""

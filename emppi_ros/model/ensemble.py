@@ -49,17 +49,9 @@ class Records(NamedTuple):
 
 
 class Ensemble:
-    """
-    Models that differ in uncertain parameters, stepped in parallel on all cores.
+    """Models that differ in uncertain parameters, stepped in parallel on all cores."""
 
-    Attributes
-    ----------
-    steps : int
-        Physics steps of all simulations of all ensembles in this process so far.
-
-    """
-
-    steps: ClassVar[int] = 0
+    steps: ClassVar[int] = 0  # physics steps of all ensembles in this process so far
 
     def __init__(
         self,
@@ -160,7 +152,7 @@ class Ensemble:
         flat = controls.reshape(self.models * self.rollouts, *controls.shape[2:])
         if self._size != (size := (flat.shape[1], tuple(record))):
             self._size, self._buffers = size, {}
-        diverged = self._run(start, flat, self.rollouts, record, spec)
+        diverged = self._run(start, flat, record, spec)
         shape = (self.models, self.rollouts)
         fields = {k: v.reshape(*shape, *v.shape[1:]) for k, v in self._buffers.items()}
         return Records(fields, diverged)
@@ -177,7 +169,7 @@ class Ensemble:
         steps = np.broadcast_to(substep_s, self.models)
         self._timesteps[:] = np.repeat(steps, self.rollouts)
         try:
-            diverged = self._run(start, flat, 1)[:, 0]
+            diverged = self._run(start, flat, stride=self.rollouts)[:, 0]
         finally:
             self._timesteps[:] = self.model.opt.timestep
         ends = State(*(view[:: self.rollouts].copy() for view in self._views))
@@ -189,38 +181,38 @@ class Ensemble:
         self,
         start: State,
         controls: Array,
-        rollouts: int,
         record: Sequence[str] = (),
         spec: int = _CONTROL,
+        stride: int = 1,
     ) -> npt.NDArray[np.bool_]:
         """
-        Run the first `rollouts` simulations of each model; return which diverged, (M, K).
+        Run every `stride`-th simulation; return which diverged, (M, K / stride).
 
         SceneError if MuJoCo cannot simulate the model, for example for lack of memory.
         """
-        batch = self.batch
-        ids = None if rollouts == self.rollouts else np.arange(0, batch.nsim, self.rollouts)
-        rows = slice(None) if ids is None else ids
-        self._set_state(start, rollouts, rows)
+        ids = None if stride == 1 else np.arange(0, self.batch.nsim, stride)
+        steps = controls.shape[1]
+        self.set_state(start, stride)
         try:
             with np.errstate(all='ignore'):
-                self._buffers |= batch.rollout(
-                    controls.shape[1], controls, spec, record, ids, self._buffers
+                self._buffers |= self.batch.rollout(
+                    steps, controls, spec, record, ids, self._buffers
                 )
         except SimulationError as error:
             raise SceneError(f'MuJoCo cannot simulate the scene: {error}') from None
-        Ensemble.steps += self.models * rollouts * controls.shape[1]
-        counters = batch.warning[rows, :, 1]
-        return (counters > 1).any(axis=1).reshape(self.models, rollouts)
+        diverged = (self.batch.warning[::stride, :, 1] > 1).any(axis=1)
+        Ensemble.steps += len(diverged) * steps
+        return diverged.reshape(self.models, -1)
 
-    def set_state(self, start: State) -> None:
-        """Set the state of all simulations: (nq,) for all, or (M, nq) per model."""
-        self._set_state(start, self.rollouts, slice(None))
+    def set_state(self, start: State, stride: int = 1) -> None:
+        """
+        Set the state of every `stride`-th simulation.
 
-    def _set_state(self, start: State, rollouts: int, rows: slice | npt.NDArray[np.int64]) -> None:
-        batch = self.batch
-        batch.state[rows] = self._world_state
+        It is (nq,) for all, (M, nq) per model, or (M, K, nq) per rollout.
+        """
+        self.batch.state[::stride] = self._world_state
         for view, values in zip(self._views, start, strict=True):
-            repeats = rollouts if values.ndim == 2 else 1  # per model; else for all or per rollout
-            view[rows] = np.repeat(values.reshape(-1, values.shape[-1]), repeats, axis=0)
-        batch.warning[..., 1] = 1  # MuJoCo logs the first warning of a kind only: suppress it
+            repeats = self.rollouts // stride if values.ndim == 2 else 1
+            view[::stride] = np.repeat(values.reshape(-1, values.shape[-1]), repeats, axis=0)
+        # MuJoCo logs the first warning of a kind only: suppress it
+        self.batch.warning[..., 1] = 1

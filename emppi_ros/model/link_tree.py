@@ -24,35 +24,15 @@ _TYPES = {
 
 
 class Link(NamedTuple):
-    """
-    A link, and the joint between its parent and it.
+    """A link, and the joint between its parent and it."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the frame.
-    parent : int
-        Index of the parent link; -1 for the root, which is the first link.
-    bodies : tuple of int
-        Bodies whose geometry the link has; empty for an inserted link.
-    kind : str
-        Kind of the joint: `fixed`, `hinge`, `slide` or `free`.
-    joint : int
-        The model's joint; -1 for fixed links and for `free` links whose pose is measured.
-    axis : (3,) array
-        Unit vector in the frame of the link.
-    origin : Pose
-        Pose in the parent at joint position 0; of a free link its pose in the model.
-
-    """
-
-    name: str
-    parent: int
-    bodies: tuple[int, ...]
-    kind: str
-    joint: int
-    axis: Array
-    origin: Pose
+    name: str  # of the frame
+    parent: int  # index; -1 for the root, which is the first link
+    bodies: tuple[int, ...]  # whose geometry it has; empty for an inserted link
+    kind: str  # of the joint
+    joint: int  # of the model; -1 for fixed links and for free ones whose pose is measured
+    axis: Array  # (3,) unit vector in the frame of the link
+    origin: Pose  # in the parent at joint position 0; of a free link its pose in the model
 
 
 _NO_AXIS = np.array([1.0, 0.0, 0.0])

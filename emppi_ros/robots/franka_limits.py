@@ -31,10 +31,10 @@ class Envelope(NamedTuple):
     its mirror image downwards.
     """
 
-    lower: Row  # rad
-    upper: Row  # rad
-    offset: Row  # rad/s
-    deceleration: Row  # rad/s^2
+    lower: Array  # (joints,) rad
+    upper: Array  # (joints,) rad
+    offset: Array  # (joints,) rad/s
+    deceleration: Array  # (joints,) rad/s^2
 
 
 class Table(NamedTuple):
@@ -59,7 +59,7 @@ FER = Table(
     (7500.0, 3750.0, 5000.0, 6250.0, 7500.0, 10000.0, 10000.0),
     (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0),
 )
-_DECELERATION = (6.0, 2.585, 3.5, 4.0, 17.0, 5.5, 17.0)
+_DECELERATION = np.array([6.0, 2.585, 3.5, 4.0, 17.0, 5.5, 17.0])
 # Franka Research 3. Positions: docs of 2025-08 and franka_description `robots/fr3`, inside of
 # libfranka's and of those for system 5.9.0 and newer. The two envelopes cross: both apply.
 FR3 = Table(
@@ -71,15 +71,15 @@ FR3 = Table(
     (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0),
     (
         Envelope(  # libfranka `rate_limiting.h`, 0.21.2
-            (-2.7501, -1.7918, -2.9065, -3.0481, -2.8101, 0.54092, -3.0196),
-            (2.7501, 1.7918, 2.9065, -0.1458, 2.8101, 4.5205, 3.0196),
-            (0.30, 0.20, 0.20, 0.30, 0.35, 0.35, 0.35),
+            np.array([-2.7501, -1.7918, -2.9065, -3.0481, -2.8101, 0.54092, -3.0196]),
+            np.array([2.7501, 1.7918, 2.9065, -0.1458, 2.8101, 4.5205, 3.0196]),
+            np.array([0.30, 0.20, 0.20, 0.30, 0.35, 0.35, 0.35]),
             _DECELERATION,
         ),
         Envelope(  # docs of 2026-05, system 5.9.0 and newer
-            (-2.9007, -1.8361, -2.9007, -3.0770, -2.8763, 0.4398, -3.0508),
-            (2.9007, 1.8361, 2.9007, -0.1169, 2.8763, 4.6216, 3.0508),
-            (0.6599, 0.2517, 0.2000, 0.3533, 0.5757, 0.4878, 0.4628),
+            np.array([-2.9007, -1.8361, -2.9007, -3.0770, -2.8763, 0.4398, -3.0508]),
+            np.array([2.9007, 1.8361, 2.9007, -0.1169, 2.8763, 4.6216, 3.0508]),
+            np.array([0.6599, 0.2517, 0.2000, 0.3533, 0.5757, 0.4878, 0.4628]),
             _DECELERATION,
         ),
     ),
@@ -101,12 +101,7 @@ def rows_of(model: str, joints: Sequence[str]) -> list[int]:
 
 
 def excesses(model: str, joints: Sequence[str], limits: Mapping[str, Row]) -> Iterator[str]:
-    """
-    Yield a sentence for each limit that is looser than published for a model in `TABLES`.
-
-    Names of joints end in joint1 to joint7; `limits` maps quantities of `Table` to a row of
-    values.
-    """
+    """Yield a sentence for each of the `limits`, rows by quantity, looser than those published."""
     rows = rows_of(model, joints)
     for quantity, values in limits.items():
         table = getattr(TABLES[model], quantity)
@@ -117,22 +112,13 @@ def excesses(model: str, joints: Sequence[str], limits: Mapping[str, Row]) -> It
                 yield f'{words} of {name}: {value:g} is looser than the published {table[row]:g}'
 
 
-class Columns(NamedTuple):
-    """An envelope of chosen joints."""
-
-    lower: Array  # (joints,) rad
-    upper: Array  # (joints,) rad
-    offset: Array  # (joints,) rad/s
-    deceleration: Array  # (joints,) rad/s^2
-
-
 @functools.cache  # used for every command, with the same few names
-def envelopes(model: str, joints: tuple[str, ...]) -> tuple[Columns, ...]:
+def envelopes(model: str, joints: tuple[str, ...]) -> tuple[Envelope, ...]:
     """Return the velocity envelopes of a model; empty if it has none."""
     if model == NONE or not TABLES[model].envelopes:
         return ()
     rows = rows_of(model, joints)
-    return tuple(Columns(*np.array(e)[:, rows]) for e in TABLES[model].envelopes)
+    return tuple(Envelope(*np.array(e)[:, rows]) for e in TABLES[model].envelopes)
 
 
 def velocity_envelope(model: str, joints: tuple[str, ...], position: Array) -> tuple[Array, Array]:

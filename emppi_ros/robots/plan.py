@@ -37,7 +37,7 @@ class Plan(NamedTuple):
         """Return the command (joints,) at a time; the end points hold beyond the ends."""
         phase = time - self.start
         i = int(np.searchsorted(self.times, phase, side='right'))
-        if i == 0 or i == len(self.times):
+        if i in (0, len(self.times)):
             return self.values[min(i, len(self.times) - 1)]
         t0, t1 = self.times[i - 1], self.times[i]
         share = (phase - t0) / (t1 - t0)
@@ -106,11 +106,11 @@ def check(
     order = [list(joints).index(name) for name in robot.commanded]
     values = plan.values[:, order]
     limits = robot.limits
-    low, high = {
-        'velocity': (-np.array(limits.velocity), np.array(limits.velocity)),
-        'position': (np.array(limits.position.lower), np.array(limits.position.upper)),
-        'effort': (-np.array(limits.effort), np.array(limits.effort)),
-    }[robot.command]
+    if robot.command == 'position':
+        low, high = np.array(limits.position.lower), np.array(limits.position.upper)
+    else:
+        high = np.array(limits.velocity if robot.command == 'velocity' else limits.effort)
+        low = -high
     beyond = np.any((values < low - 1e-9) | (values > high + 1e-9), axis=0)
     if beyond.any():
         which = [name for name, b in zip(robot.commanded, beyond, strict=True) if b]

@@ -19,8 +19,6 @@ from emppi_ros.robots import franka_limits
 from emppi_ros.robots.control_limits import ControlLimits
 
 _LARGEST = 1e6  # rad, m, rad/s, m/s, N m or N: no robot measures more
-
-
 # Names of backends, and whether the simulator takes their commands. `emppi_ros/nodes/backends` has
 # a module of each name.
 BACKENDS = {'forward': True, 'trajectory': True, 'franky': False, 'dry-run': False}
@@ -90,15 +88,15 @@ class Robot:
             given = getattr(self, name)
             if len(set(given)) != len(given) or not given:
                 raise ConfigError(f'{name}: needs at least one name, without duplicates')
-        for name in self.commanded:
-            if name not in self.joints:
-                raise ConfigError(f'commanded: {name!r} is not one of joints')
+        if other := [name for name in self.commanded if name not in self.joints]:
+            raise ConfigError(f'commanded: {other[0]!r} is not one of joints')
         n, limits = len(self.commanded), self.limits
+        lower, upper = limits.position.lower, limits.position.upper
         efforts = n if limits.effort or self.command == 'effort' else 0
         rows = {
             'home': (self.home, len(self.joints)),
-            'limits: position: lower': (limits.position.lower, n),
-            'limits: position: upper': (limits.position.upper, n),
+            'limits: position: lower': (lower, n),
+            'limits: position: upper': (upper, n),
             'limits: velocity': (limits.velocity, n),
             'limits: acceleration': (limits.acceleration, n),
             'limits: jerk': (limits.jerk, n if limits.jerk else 0),
@@ -111,28 +109,19 @@ class Robot:
         for name in ('velocity', 'acceleration', 'jerk', 'effort'):
             if any(value <= 0 for value in getattr(limits, name)):
                 raise ConfigError(f'limits: {name}: every value must be above 0')
-        if any(a >= b for a, b in zip(limits.position.lower, limits.position.upper, strict=True)):
+        if any(a >= b for a, b in zip(lower, upper, strict=True)):
             raise ConfigError('limits: position: every lower must be below its upper')
-        for name, low, high in zip(
-            self.commanded, limits.position.lower, limits.position.upper, strict=True
-        ):
+        for name, low, high in zip(self.commanded, lower, upper, strict=True):
             if not low <= (home := self.home[self.joints.index(name)]) <= high:
                 raise ConfigError(
                     f'home: {home:g} of {name} is not between lower {low:g} and upper {high:g}'
                 )
-        self._check_published()
-
-    def _check_published(self) -> None:
-        """Raise if a limit is looser than published, unless `accept_custom_limits` is set."""
-        if self.published == franka_limits.NONE:
-            return
-        if not self.limits.jerk:
+        if self.published != franka_limits.NONE and not limits.jerk:
             raise ConfigError(f'limits: jerk: missing; needed with `published: {self.published}`')
-        looser = self.custom_limits
-        if looser and not self.accept_custom_limits:
+        if self.custom_limits and not self.accept_custom_limits:
             raise ConfigError(
-                f'limits: {"; ".join(looser)} ({self.published}); the robot stops on its own '
-                'there. Set `accept_custom_limits: true` to use them anyway'
+                f'limits: {"; ".join(self.custom_limits)} ({self.published}); the robot stops '
+                'on its own there. Set `accept_custom_limits: true` to use them anyway'
             )
 
     @property
@@ -140,14 +129,8 @@ class Robot:
         """Limits that are looser than published, one sentence each."""
         if self.published == franka_limits.NONE:
             return ()
-        limits = {
-            'lower': self.limits.position.lower,
-            'upper': self.limits.position.upper,
-            'velocity': self.limits.velocity,
-            'acceleration': self.limits.acceleration,
-            'jerk': self.limits.jerk,
-            'effort': self.limits.effort,
-        }
+        limits = {**vars(self.limits.position), **vars(self.limits)}
+        del limits['position']
         given = {name: row for name, row in limits.items() if row}
         return tuple(franka_limits.excesses(self.published, self.commanded, given))
 
@@ -158,10 +141,8 @@ class Robot:
         if self.command == 'velocity':
             return ControlLimits(-velocity, velocity, acceleration * step_s)
         if self.command == 'position':
-            position = self.limits.position
-            return ControlLimits(
-                np.array(position.lower), np.array(position.upper), velocity * step_s
-            )
+            lower, upper = self.limits.position.lower, self.limits.position.upper
+            return ControlLimits(np.array(lower), np.array(upper), velocity * step_s)
         effort = np.array(self.limits.effort)
         return ControlLimits(-effort, effort, np.full(len(effort), math.inf))
 
@@ -194,7 +175,11 @@ def bind(robot: Robot, model: mujoco.MjModel) -> RobotMap:
                 f'joint {name!r} has {len(actuators)} actuators, expected 1; '
                 f'actuators: {", ".join(scene.names(model, "actuator"))}'
             )
-        _check_servo(robot, model, actuators[0])
+        if (kind := command_of(model, actuators[0])) != robot.command:
+            raise SceneError(
+                f'actuator {scene.names(model, "actuator")[actuators[0]]!r} is a {kind} servo, '
+                f'but robot {robot.name!r} commands {robot.command}'
+            )
         ctrl += actuators
     if len(ctrl) != model.nu:
         raise SceneError(
@@ -244,14 +229,3 @@ def command_of(model: mujoco.MjModel, actuator: int) -> str:
     """Return what an actuator takes for commands: positions, velocities or efforts."""
     position, velocity = model.actuator_biasprm[actuator, 1:3] != 0.0
     return 'position' if position else 'velocity' if velocity else 'effort'
-
-
-def _check_servo(robot: Robot, model: mujoco.MjModel, actuator: int) -> None:
-    """Raise if an actuator's kind differs from the robot's commands."""
-    kind = command_of(model, actuator)
-    if kind != robot.command:
-        name = scene.names(model, 'actuator')[actuator]
-        raise SceneError(
-            f'actuator {name!r} is a {kind} servo, but robot {robot.name!r} commands '
-            f'{robot.command}'
-        )

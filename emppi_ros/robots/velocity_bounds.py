@@ -9,6 +9,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.robots import franka_limits
+from emppi_ros.robots.franka_limits import Envelope
 from emppi_ros.robots.robot import Robot
 
 MARGIN = 0.02  # rad or m, before a joint's end stop
@@ -73,9 +74,7 @@ def _brakeable(room: Array, acceleration: Array, delay: Array) -> Array:
     return np.sqrt(reach**2 + 2.0 * acceleration * np.maximum(room, 0.0)) - reach
 
 
-def _enveloped(
-    envelope: franka_limits.Columns, room: Array, acceleration: Array, delay: Array
-) -> Array:
+def _enveloped(envelope: Envelope, room: Array, acceleration: Array, delay: Array) -> Array:
     """
     Return the largest speed from which braking stays below an envelope.
 

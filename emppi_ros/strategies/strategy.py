@@ -16,29 +16,17 @@ _ELITES = 0.1  # of all plans
 
 
 class Strategy(NamedTuple):
-    """
-    How to sample plans and how to weigh them.
+    """How to sample plans and how to weigh them."""
 
-    Attributes
-    ----------
-    sample : callable
-        Maps a generator, a shape (D, K, H, nu) and the variance (H, nu) of the noise to noise of
-        that shape, which is added to the last plan.
-    weigh : callable
-        Maps the cost to go (N, H) of N samples, +inf if they diverged, their log prior weights
-        (N,), and the temperature to weights (N, H), which sum to 1 at each step.
-    compares_plans : bool
-        Whether all models roll out the same K plans, and a plan has one cost: the measure of risk
-        over models, by default the mean. Otherwise each model has samples of its own.
-    control_cost : bool
-        Whether the cost contains lambda (u - r)' Sigma^-1 du, due to importance sampling.
-
-    """
-
+    # generator, shape (D, K, H, nu), variance (H, nu) -> noise, which is added to the last plan
     sample: Callable[[np.random.Generator, tuple[int, ...], Array], Array]
+    # cost to go (N, H) of N samples, +inf if they diverged, their log prior weights (N,),
+    # temperature -> weights (N, H) that sum to 1 at each step
     weigh: Callable[[Array, Array, float], Array]
+    # whether all models roll out the same K plans, and a plan has one cost: the measure of risk
+    # over models, by default the mean; otherwise each model has samples of its own
     compares_plans: bool
-    control_cost: bool
+    control_cost: bool  # whether costs contain lambda (u - r)' Sigma^-1 du (importance sampling)
 
 
 def white_noise(rng: np.random.Generator, shape: tuple[int, ...], variance: Array) -> Array:

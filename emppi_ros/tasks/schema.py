@@ -37,12 +37,9 @@ class ParameterConfig:
 
     def parameter(self, name: str) -> Parameter:
         """Return the uncertain parameter of this entry."""
-        low, high = (0.0, float(len(self.choices))) if self.choices else (-np.inf, np.inf)
-        lower = low if self.lower is None else self.lower
-        upper = high if self.upper is None else self.upper
-        return Parameter(
-            name, self.field, self.of, self.element, lower, upper, self.unit, self.choices
-        )
+        bounds = {'lower': 0.0, 'upper': float(len(self.choices))} if self.choices else {}
+        given = {k: v for k, v in vars(self).items() if k != 'prior' and v is not None}
+        return Parameter(name, **{**bounds, **given})
 
 
 @dataclass(frozen=True)
