@@ -56,7 +56,7 @@ setup(
     extras_require={
         # `emppi bench paper` and `belief` on all cores, and on a Dask cluster; a Kalman filter
         'bench': ['filterpy>=2', 'joblib>=1.4'],
-        'cluster': ['dask', 'distributed', 'joblib>=1.4'],
+        'cluster': ['dask', 'distributed'],
         # `make docs`
         'docs': ['furo', 'myst-parser>=4', 'sphinx>=8.2'],
         # `simulation: engine: drake`

@@ -31,8 +31,7 @@ def to_text(file: SceneFile, parameters: Sequence[Parameter], theta: Array, step
             )
     try:
         spec = mujoco.MjSpec.from_file(str(file.path))
-        places = registry.not_simple((p.field, p.of) for p in parameters)
-        scene.compile_not_simple(spec, places)
+        scene.compile_not_simple(spec, registry.not_simple((p.field, p.of) for p in parameters))
         model = spec.compile()
         registry.check(parameters, model)
         changed = registry.with_parameters(model, parameters, theta)
@@ -41,8 +40,8 @@ def to_text(file: SceneFile, parameters: Sequence[Parameter], theta: Array, step
         text, loaded = to_xml(spec, file, step_s)
     except (ValueError, *scene.MUJOCO_ERRORS) as error:
         raise SceneError(f'{file.path}: cannot be exported: {error}') from None
-    expected, actual = (registry.nominal_values(parameters, m) for m in (changed, loaded))
-    for parameter, value, read in zip(parameters, expected, actual, strict=True):
+    values = (registry.nominal_values(parameters, m) for m in (changed, loaded))
+    for parameter, value, read in zip(parameters, *values, strict=True):
         if not np.isclose(value, read, rtol=_TOLERANCE, atol=1e-9):
             raise ParameterError(
                 f'{parameter.name}: {parameter.field} of {parameter.of!r} cannot be written into '

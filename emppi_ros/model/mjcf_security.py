@@ -55,21 +55,21 @@ def check(path: Path, root: Path | None = None) -> None:
     Where MuJoCo looks for a file depends on the element and on its version. Therefore all
     candidate paths must be inside the root, whether or not they exist.
     """
-    lexical = Path(os.path.abspath(path)).parent
-    roots = [root.resolve()] if root else [lexical.resolve(), path.resolve().parent]
+    folder = Path(os.path.abspath(path)).parent
+    roots = [root.resolve()] if root else [folder.resolve(), path.resolve().parent]
     try:
-        _check(path, lexical, roots)
-    except SceneError as error:
-        raise SceneError(f'{path}: {error}') from None
-    except OSError as error:
-        raise SceneError(f'{path}: cannot be read: {error}') from None
+        _check(folder / path.name, roots)
+    except (SceneError, OSError) as error:
+        reason = 'cannot be read: ' if isinstance(error, OSError) else ''
+        raise SceneError(f'{path}: {reason}{error}') from None
 
 
-def _check(path: Path, folder: Path, roots: list[Path]) -> None:
+def _check(path: Path, roots: list[Path]) -> None:
     """Scan the scene and its includes, then check all files that they refer to."""
+    folder = path.parent
     _places([folder], [''], path.name, roots, _XML)
-    files = {_inside(folder / path.name, roots)}
-    todo, read, other = [(folder / path.name, False)], {}, []
+    files = {_inside(path, roots)}
+    todo, read, other = [(path, False)], {}, []
     while todo:
         here, attached = todo.pop()
         read[here] = xml = _scan(here)
@@ -133,17 +133,16 @@ def _scan(path: Path) -> _Xml:
         text = raw.decode('utf-8')
         if '<!DOCTYPE' in text or '<!ENTITY' in text:
             raise SceneError(f'{path.name}: has a document type or entities')
-        return _read(text)
+        return _read(raw)
     except (ElementTree.ParseError, UnicodeDecodeError) as error:
         raise SceneError(f'{path.name}: not well-formed XML: {error}') from None
 
 
-def _read(text: str) -> _Xml:
+def _read(raw: bytes) -> _Xml:
     references, folders, elements, attached = [], [], 0, 0
     factors = [1]  # multiplicity of the current element and its ancestors
-    source = io.BytesIO(text.encode('utf-8'))  # decoded above: ignore a declared encoding
-    parser = ElementTree.XMLParser(encoding='utf-8')
-    for event, element in ElementTree.iterparse(source, ('start', 'end'), parser):
+    parser = ElementTree.XMLParser(encoding='utf-8')  # ignore a declared encoding
+    for event, element in ElementTree.iterparse(io.BytesIO(raw), ('start', 'end'), parser):
         if event == 'end':
             factors.pop()
             element.clear()
@@ -170,9 +169,8 @@ def _check_element(tag: str, values: dict[str, str]) -> int:
     for key, text in values.items():
         if _NAN.search(text) and key not in ('name', 'class'):
             raise SceneError(f'<{tag}>: {key}: found {text[:40]!r}, expected finite numbers')
-        largest = 10_000 if (tag, key) == ('numeric', 'size') else _LARGEST.get(key)
-        if key.startswith('nuser_'):
-            largest = 1000
+        largest = 1000 if key.startswith('nuser_') else _LARGEST.get(key)
+        largest = 10_000 if (tag, key) == ('numeric', 'size') else largest
         if largest is not None and not max(_numbers(tag, text), default=0.0) <= largest:
             raise SceneError(f'<{tag}>: {key}: found {text[:40]}, at most {largest:g}')
     memory = re.fullmatch(r'\s*([0-9]+)\s*([kmg]?)b?\s*', values.get('memory', '0').lower())

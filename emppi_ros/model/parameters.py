@@ -88,7 +88,8 @@ def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
         index = prefix_errors(where, _index, model, parameter)
         if parameter.field in ('jnt_type', *AXES):
             prefix_errors(where, scene.find_scalar, model, parameter.of)
-        prefix_errors(where, _check_not_simple, model, parameter, index)
+        if FIELDS[parameter.field].bends:
+            prefix_errors(where, _check_not_simple, model, parameter, index)
         field = AXES[0] if parameter.field in AXES else parameter.field
         for i in range(3) if parameter.choices else [parameter.element]:
             element = (field, parameter.of, i)
@@ -108,13 +109,10 @@ def not_simple(places: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]
 
 def _check_not_simple(model: mujoco.MjModel, parameter: Parameter, index: int) -> None:
     """Raise if the body is compiled for fixed axes of inertia or of several slides."""
-    if not FIELDS[parameter.field].bends:
-        return
     joint = FIELDS[parameter.field].kind == 'joint'
     body = model.jnt_bodyid[index] if joint else index
-    if joint and model.body_dofnum[body] == 1:  # its mass matrix is one number for all axes
-        return
-    if model.body_simple[body] and model.body_dofnum[body]:
+    # with one joint, its mass matrix is one number for all axes
+    if model.body_simple[body] and model.body_dofnum[body] > (1 if joint else 0):
         name = scene.names(model, 'body')[body]
         raise SceneError(
             f'body {name!r} is compiled as simple, which excludes {parameter.field}: '

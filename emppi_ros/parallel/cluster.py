@@ -1,8 +1,8 @@
 """
-Run work on an existing Dask cluster, through joblib's Dask backend.
+Run work on an existing Dask cluster.
 
-That backend waits forever if the cluster has gone away or has given up a task. So it waits in a
-thread of its own, while this module monitors the cluster.
+Dask may wait forever for a cluster that has gone away. So a thread of its own waits for results,
+while this module monitors the cluster.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,19 +13,25 @@ import logging
 import queue
 import threading
 import time
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from distributed import Client
+from distributed import Client, as_completed
+import numpy as np
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ClusterError
-from emppi_ros.parallel import pool
+from emppi_ros.parallel.workers import Recipe, Share, threads_of
 
 Item = TypeVar('Item')
 Result = TypeVar('Result')
 CONNECT_S = 10.0  # to connect to the scheduler
 LOOK_S = 0.5  # between checks of the cluster
 PATIENCE_S = 10.0  # before an error: nannies restart workers faster
-FEWEST_THREADS = 2  # with fewer, joblib silently computes on this machine
+_thread = threading.local()
+
+
+class _LostClusterError(ClusterError):
+    """The cluster stays unavailable."""
 
 
 class _End(NamedTuple):
@@ -38,31 +44,49 @@ def compute_all(
     work: Callable[..., Result], items: Sequence[Item], scheduler: str
 ) -> Iterator[Result]:
     """Yield results from the workers of a cluster; ClusterError if it goes away."""
-    with connected(scheduler) as client, blamed(client, scheduler):
-        yield from watched(lambda: pool.compute_on(client, work, items), lambda: trouble(client))
+    threads = threads_of(work)
+    with connected(scheduler) as client:
+        futures = [client.submit(work, item, *threads, pure=False) for item in items]
+        results = as_completed(futures, with_results=True)
+        yield from watched(lambda: (result for _, result in results), lambda: trouble(client))
 
 
 @contextmanager
-def blamed(client: Client, scheduler: str) -> Iterator[None]:
-    """Turn errors of the cluster into a ClusterError; errors of the work stay as they are."""
-    try:
-        yield
-    except ClusterError as error:
-        raise ClusterError(f'the cluster at {scheduler} went away: {error}') from None
-    except Exception as error:
-        own = type(error).__module__.startswith('distributed')
-        if not own and not isinstance(error, OSError | CancelledError):
-            raise
-        reason = trouble(client)
-        if reason is None and not own:
-            raise  # an error of the work itself
-        said = (str(error) or type(error).__name__).splitlines()[0]
-        raise ClusterError(f'the cluster at {scheduler} went away: {reason or said}') from None
+def shared(recipe: Recipe, scheduler: str) -> Iterator[Share]:
+    """
+    Yield a function that computes blocks of independent rows; ClusterError if the cluster goes.
+
+    Each worker thread creates what computes a row once, such as models in a physics batch, and
+    reuses it at every call.
+    """
+    with connected(scheduler) as client:
+        kept = client.scatter(recipe, broadcast=True, hash=False)
+
+        def share(method: str, rows: Array) -> list[Any]:
+            blocks = np.array_split(rows, min(sum(client.ncores().values()) or 1, len(rows)))
+            futures = [client.submit(compute, kept, method, block, pure=False) for block in blocks]
+            (parts,) = watched(lambda: iter([client.gather(futures)]), lambda: trouble(client))
+            return list(parts)
+
+        yield share
+
+
+def compute(recipe: Recipe, method: str, rows: Array) -> Any:
+    """Return the result of a block, computed by a worker thread."""
+    if getattr(_thread, 'recipe', None) is not recipe:
+        _thread.recipe, _thread.made = recipe, {}
+    if len(rows) not in _thread.made:  # block sizes differ by at most one row
+        _thread.made[len(rows)] = recipe(len(rows), 1)
+    return getattr(_thread.made[len(rows)], method)(rows)
 
 
 @contextmanager
 def connected(scheduler: str) -> Iterator[Client]:
-    """Yield a client of a cluster that responds, has enough threads, and has this package."""
+    """
+    Yield a client of a cluster that responds and has this package.
+
+    Errors of the cluster become a ClusterError; errors of the work stay as they are.
+    """
     _hush()
     where = f'--scheduler {scheduler}'
     try:
@@ -73,6 +97,17 @@ def connected(scheduler: str) -> Iterator[Client]:
     try:
         _check(client, where)
         yield client
+    except _LostClusterError as error:
+        raise ClusterError(f'the cluster at {scheduler} went away: {error}') from None
+    except Exception as error:
+        of_cluster = type(error).__module__.startswith('distributed')
+        if not of_cluster and not isinstance(error, OSError | CancelledError):
+            raise
+        reason = trouble(client)
+        if reason is None and not of_cluster:
+            raise  # an error of the work itself
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        raise ClusterError(f'the cluster at {scheduler} went away: {reason or said}') from None
     finally:
         client.close(timeout=1.0)
 
@@ -97,12 +132,6 @@ def _check(client: Client, where: str) -> None:
         found = {'': None}
     if not all(found.values()):
         raise ClusterError(f'{where}: a worker has no emppi_ros, or an older one')
-    threads = sum(client.ncores().values())
-    if threads < FEWEST_THREADS:
-        raise ClusterError(
-            f'{where}: the cluster has one worker thread in all, and at least {FEWEST_THREADS} '
-            'are needed: with one, joblib would silently compute on this machine'
-        )
 
 
 def watched(
@@ -134,7 +163,7 @@ def watched(
             reason, now = look(), time.monotonic()
             wrong_since = None if reason is None else wrong_since or now
             if reason is not None and wrong_since is not None and now - wrong_since > PATIENCE_S:
-                raise ClusterError(reason) from None
+                raise _LostClusterError(reason) from None
             continue
         wrong_since = None
         if not isinstance(item, _End):
@@ -154,7 +183,4 @@ def trouble(client: Client) -> str | None:
             return 'it has no worker any more'
     except (OSError, TimeoutError):
         return 'its scheduler no longer answers'
-    # errors of the work travel as results: failed tasks have killed their workers or were lost
-    if not any(state.status == 'pending' for state in list(client.futures.values())):
-        return 'it has given up a run, as when one kills its workers'
     return None

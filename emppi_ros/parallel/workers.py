@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+import inspect
 import os
 from typing import Any, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import import_optional
 
 Item = TypeVar('Item')
 Result = TypeVar('Result')
-Array = npt.NDArray[np.float64]
 Share = Callable[[str, Array], list[Any]]  # method name, rows -> one result per block
+Recipe = Callable[[int, int], Any]  # rows, threads -> an object whose methods compute the rows
 
 
 def spread(
@@ -30,40 +29,43 @@ def spread(
     thread. With the address of a Dask scheduler in `scheduler`, its workers compute instead.
     """
     if scheduler is not None:
-        cluster = _needs('cluster', 'emppi_ros.parallel.cluster')
-        yield from cluster.compute_all(work, items, scheduler)
+        yield from _needs('cluster').compute_all(work, items, scheduler)
         return
     jobs = os.cpu_count() or 1 if jobs is None else jobs
     if jobs == 1:
         for item in items:
             yield work(item)
         return
-    pool = _needs('bench', 'emppi_ros.parallel.pool')
-    yield from pool.compute_all(work, items, jobs)
+    yield from _needs('bench').compute_all(work, items, jobs)
 
 
-def shared(recipe: Any, scheduler: str | None) -> AbstractContextManager[Share | None]:
-    """Return the context of `blocks.shared`; it yields None without a cluster (compute here)."""
+def threads_of(work: Callable[..., Any]) -> tuple[int, ...]:
+    """Return the arguments of parallel work after its item: one thread, as each core has one."""
+    return (1,) if len(inspect.signature(work).parameters) > 1 else ()
+
+
+def shared(recipe: Recipe, scheduler: str | None) -> AbstractContextManager[Share | None]:
+    """Return the context of `cluster.shared`; it yields None without a cluster (compute here)."""
     if scheduler is None:
         return nullcontext()
-    blocks = _needs('cluster', 'emppi_ros.parallel.blocks')
-    context: AbstractContextManager[Share] = blocks.shared(scheduler, recipe)
+    context: AbstractContextManager[Share] = _needs('cluster').shared(recipe, scheduler)
     return context
 
 
 def check(jobs: int | None, scheduler: str | None) -> None:
     """Raise ConfigError before any work if a required package is not installed."""
     if scheduler is not None:
-        _needs('cluster', 'emppi_ros.parallel.cluster')
+        _needs('cluster')
     elif jobs != 1:
-        _needs('bench', 'emppi_ros.parallel.pool')
+        _needs('bench')
 
 
-def _needs(extra: str, module: str) -> Any:
-    """Import a module that needs an extra; others do not wait for its packages to load."""
+def _needs(extra: str) -> Any:
+    """Import the module that needs an extra; others do not wait for its packages to load."""
+    module = {'bench': 'pool', 'cluster': 'cluster'}[extra]
     without = ', or --jobs 1' if extra == 'bench' else ''
     return import_optional(
-        module,
+        f'emppi_ros.parallel.{module}',
         lambda error: (
             f'Python package {error.name!r} is not installed: '
             f"pip install 'emppi_ros[{extra}]'{without}"

@@ -62,12 +62,12 @@ def bind_jointed(model: mujoco.MjModel, name: str, settings: TrackedObjectConfig
         )
     if model.body_weldid[model.body_parentid[body]] != 0:
         raise SceneError(f'objects: {name}: the parent of body {settings.body!r} moves')
-    place, qpos = int(model.jnt_qposadr[joint]), model.qpos0.copy()
+    place, dof = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+    qpos = model.qpos0.copy()
     qpos[place] = 0.0
     data = scene.kinematics(model, qpos)
-    rotation = data.xmat[body].reshape(3, 3).copy()
-    dof = int(model.jnt_dofadr[joint])
-    return JointedObject(settings, body, int(joint), place, dof, data.xpos[body].copy(), rotation)
+    position, rotation = data.xpos[body].copy(), data.xmat[body].reshape(3, 3).copy()
+    return JointedObject(settings, body, int(joint), place, dof, position, rotation)
 
 
 def bind_blocks(
@@ -86,26 +86,23 @@ def bind_blocks(
     bound: list[Block] = []
     assigned: list[str] = []
     for i, entry in enumerate(entries):
-        dofs: list[int] = []
+        where, dofs = f'belief: blocks[{i}]', []
         for name in entry.parameters:
             if name not in parameters:
-                raise ConfigError(
-                    f'belief: blocks[{i}]: parameters: {unknown("parameter", name, parameters)}'
-                )
+                known = unknown('parameter', name, parameters)
+                raise ConfigError(f'{where}: parameters: {known}')
         for name in entry.by:
             if name in objects:
                 item = objects[name]
                 dofs += range(item.qvel, item.qvel + (6 if isinstance(item, FreeObject) else 1))
             else:
-                where = f'belief: blocks[{i}]: by: {name!r} is not one of `objects`'
-                joint = prefix_errors(where, scene.find_scalar, model, name)
+                missing = f'{where}: by: {name!r} is not one of `objects`'
+                joint = prefix_errors(missing, scene.find_scalar, model, name)
                 dofs.append(int(model.jnt_dofadr[joint]))
         assigned += entry.parameters
         bound.append(Block(tuple(parameters.index(n) for n in entry.parameters), tuple(dofs)))
     for name in parameters:
-        if assigned.count(name) != 1:
-            raise ConfigError(
-                f'belief: blocks: parameter {name!r} is in {assigned.count(name)} blocks, '
-                'expected 1'
-            )
+        if (count := assigned.count(name)) != 1:
+            where = f'belief: blocks: parameter {name!r}'
+            raise ConfigError(f'{where} is in {count} blocks, expected 1')
     return tuple(bound)

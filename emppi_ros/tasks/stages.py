@@ -23,18 +23,15 @@ class Stage(NamedTuple):
 
 def bind_stages(model: mujoco.MjModel, file: TaskFile) -> tuple[Stage, ...]:
     """Return all stages; a task without stages has a single, unnamed one."""
-    if not file.stages:
-        cost = Cost(model, file.cost, 'cost')
-        return (Stage('', cost, None, (), StageConfig('', file.cost)),)
     bound = []
-    for stage in file.stages:
-        where = f'stages: {stage.name}'
-        cost = Cost(model, stage.cost, f'{where}: cost')
+    for stage in file.stages or (StageConfig('', file.cost),):
+        where = f'stages: {stage.name}: ' if file.stages else ''
+        cost = Cost(model, stage.cost, f'{where}cost')
         until = None
         if stage.until:
-            until = bind_residual(model, stage.until.residual, f'{where}: until: residual')
+            until = bind_residual(model, stage.until.residual, f'{where}until: residual')
         grasp = tuple(
-            prefix_errors(f'{where}: grasp', scene.find, model, 'equality', name)
+            prefix_errors(f'{where}grasp', scene.find, model, 'equality', name)
             for name in stage.grasp
         )
         bound.append(Stage(stage.name, cost, until, grasp, stage))

@@ -99,8 +99,8 @@ def _is_name(text: str) -> bool:
 
 def _installed(name: str, robot: str) -> str:
     """Return the YAML of an installed task."""
-    if name not in paths.available('tasks'):
-        raise ConfigError(unknown('task', name, paths.available('tasks')))
+    if name not in (names := paths.available('tasks')):
+        raise ConfigError(unknown('task', name, names))
     return task_text(name, robot)
 
 
@@ -125,16 +125,11 @@ def compare(robot: Robot, running: Robot) -> None:
     """Raise SwapError unless two robots have the same configuration."""
     if robot == running:
         return
-    start = 'to change the robot, restart the nodes'
+    other = [key for key, value in vars(robot).items() if value != getattr(running, key)]
+    what = f'{robot.name!r} differs from the running one in {", ".join(other)}'
     if robot.name != running.name:
-        raise SwapError(
-            f'robot: the task is for {robot.name!r}, this robot is {running.name!r}: {start}'
-        )
-    names = [f.name for f in dataclasses.fields(Robot)]
-    other = [n for n in names if getattr(robot, n) != getattr(running, n)]
-    raise SwapError(
-        f'robot: {robot.name!r} differs from the running one in {", ".join(other)}: {start}'
-    )
+        what = f'the task is for {robot.name!r}, this robot is {running.name!r}'
+    raise SwapError(f'robot: {what}: to change the robot, restart the nodes')
 
 
 def explain(error: EmppiError) -> str:

@@ -93,10 +93,8 @@ def test_an_unreachable_scheduler_is_an_error(monkeypatch, small_cells):
 class Fake:
     """Stands in for a client of a cluster that is not as it should be."""
 
-    def __init__(
-        self, threads: int = 2, wrong: Exception | None = None, spec: object = True
-    ) -> None:
-        self._threads, self._wrong, self._spec, self.closed = threads, wrong, spec, False
+    def __init__(self, wrong: Exception | None = None, spec: object = True) -> None:
+        self._wrong, self._spec, self.closed = wrong, spec, False
 
     def submit(self, *_: object, **__: object) -> 'Fake':
         return self
@@ -108,9 +106,6 @@ class Fake:
     def run(self, *_: object) -> dict[str, object]:
         return {'tcp://worker': self._spec}
 
-    def ncores(self) -> dict[str, int]:
-        return {'tcp://worker': self._threads}
-
     def close(self, timeout: float) -> None:
         self.closed = True
 
@@ -118,7 +113,6 @@ class Fake:
 @pytest.mark.parametrize(
     ('fake', 'words'),
     [
-        (Fake(threads=1), 'one worker thread in all, and at least 2'),  # joblib would not use it
         (Fake(wrong=TimeoutError()), 'no worker that does anything'),
         (Fake(wrong=ModuleNotFoundError()), 'a worker has no emppi_ros'),
         (Fake(spec=None), 'a worker has no emppi_ros, or an older one'),
