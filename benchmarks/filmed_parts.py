@@ -10,7 +10,7 @@ import numpy.typing as npt
 from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 from emppi_ros.sim import depth_noise
-from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
+from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tracking import camera, renderer
 
 Array = npt.NDArray[np.float64]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import mujoco
 
 from emppi_ros.core.pose import Poses
-from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
+from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tracking.parts import PartConfig, PartsFile, PartsFileConfig, TrackerConfig
 
 

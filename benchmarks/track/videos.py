@@ -12,7 +12,7 @@ from benchmarks.filmed_parts import FilmedParts
 from emppi_ros.core import paths
 from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
-from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
+from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tracking.camera import Camera
 
 Array = npt.NDArray[np.float64]

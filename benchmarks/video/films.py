@@ -9,7 +9,7 @@ import numpy.typing as npt
 from benchmarks.filmed_parts import FilmedParts
 from benchmarks.video.mechanisms import FilmedMechanism, unknowns
 from emppi_ros.core.pose import Poses
-from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
+from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tracking.camera import Camera
 
 Array = npt.NDArray[np.float64]

@@ -27,7 +27,7 @@ from emppi_ros.priors.distributions import to_bounded, to_unbounded
 from emppi_ros.priors.joint_prior import JointPrior
 from emppi_ros.priors.particles import Belief
 from emppi_ros.priors.resampling import Indices, systematic
-from emppi_ros.tasks.belief_config import ChangeConfig
+from emppi_ros.tasks.schema import ChangeConfig
 
 _WINDOW_S = 2.0  # in which a jump is recent
 _DETECTED, _CLEARED = 0.5, 0.2  # probabilities at which a change is detected, and is over

@@ -19,7 +19,7 @@ from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.state import articulation
 from emppi_ros.state.estimator import Observation
 from emppi_ros.state.time_series import Commands, in_steps
-from emppi_ros.tasks.belief_config import LikelihoodConfig
+from emppi_ros.tasks.schema import LikelihoodConfig
 from emppi_ros.tasks.task import Task
 
 LONGEST_S = 0.5  # longest gap between measurements to predict over

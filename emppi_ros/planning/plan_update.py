@@ -29,7 +29,7 @@ from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import AllDivergedError
 from emppi_ros.planning import noise_adaptation
-from emppi_ros.robots.control_limits import ControlLimits
+from emppi_ros.robots.robot import ControlLimits
 from emppi_ros.strategies import risk
 from emppi_ros.strategies.strategy import STRATEGIES
 from emppi_ros.tasks.cost import Costs

@@ -3,7 +3,7 @@
 import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
-from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
+from emppi_ros.tasks.schema import DepthCameraConfig
 
 
 def add_noise(settings: DepthCameraConfig, depth: Array, rng: np.random.Generator) -> Array:

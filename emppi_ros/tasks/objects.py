@@ -8,8 +8,7 @@ import mujoco
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, SceneError, prefix_errors, unknown
 from emppi_ros.model import scene
-from emppi_ros.tasks.belief_config import BlockConfig
-from emppi_ros.tasks.schema import TrackedObjectConfig
+from emppi_ros.tasks.schema import BlockConfig, TrackedObjectConfig
 
 
 class Block(NamedTuple):

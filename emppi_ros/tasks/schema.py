@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+import math
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors.distributions import Prior
 from emppi_ros.priors.resampling import ResamplingConfig
-from emppi_ros.tasks.belief_config import BlockConfig, ChangeConfig, LikelihoodConfig
-from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
 from emppi_ros.tasks.planner_config import PlannerConfig
 
 _SMALLEST, _LARGEST = 0.1, 10.0  # factors of size
+_LEARNED_DOF = 4.0  # contacts cause outliers far beyond a Gaussian's
+_LENGTH_TOLERANCE = 0.01  # of quaternions
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,58 @@ class ViewConfig:
 
 
 @dataclass(frozen=True)
+class LikelihoodConfig:
+    """Standard deviations of prediction minus measurement; null ignores a quantity."""
+
+    joint_position_sd: float | None = positive(None, doc='rad or m')
+    joint_velocity_sd: float | None = positive(None, doc='rad/s or m/s')
+    object_position_sd_m: float | None = positive(None, doc='m, per axis')
+    object_rotation_sd_rad: float | None = positive(None, doc='rad, per axis')
+    dof: float | None = positive(
+        None,
+        doc="degrees of freedom of Student's t, robust to outliers; null: 4 with a learned scale, "
+        'a Gaussian with a fixed one',
+    )
+    scale: str = one_of(
+        'learned',
+        'fixed',
+        default='learned',
+        doc='learned: the standard deviations are a prior, and correlated errors count less',
+    )
+
+    def __post_init__(self) -> None:
+        """Check that at least one quantity is compared."""
+        sds = [name for name in self.__dataclass_fields__ if '_sd' in name]
+        if all(getattr(self, name) is None for name in sds):
+            raise ConfigError(f'all of {", ".join(sds)} are null: nothing to compare')
+
+    @property
+    def learned_dof(self) -> float:
+        """Degrees of freedom with a learned scale."""
+        return _LEARNED_DOF if self.dof is None else self.dof
+
+
+@dataclass(frozen=True)
+class ChangeConfig:
+    """How often and how fast uncertain parameters change."""
+
+    rate_hz: float = non_negative(0.01, doc='mean number of jumps of each parameter per second')
+    of: tuple[str, ...] | None = key(None, doc='parameters that change; null: all')
+    drift_s: float | None = positive(
+        600.0, doc='time in which a parameter drifts by a standard deviation of its prior'
+    )
+    share: float = between(0.0, 0.5, 0.0625, doc='fraction of the particles that represents jumps')
+
+
+@dataclass(frozen=True)
+class BlockConfig:
+    """One entry of `belief: blocks`."""
+
+    parameters: tuple[str, ...] = key(doc='parameters with a common weight')
+    by: tuple[str, ...] = key(doc='joints and tracked objects that determine the weight')
+
+
+@dataclass(frozen=True)
 class BeliefConfig:
     """
     Settings of the particle filter.
@@ -218,6 +271,57 @@ class ConditionalChange:
     when: Condition = key(doc='when it starts, once; the one before it in the list comes first')
     to: Prior = key(doc='distribution of the new value')
     over_s: float = non_negative(0.0, doc='duration of a linear ramp to it; 0: a step')
+
+
+@dataclass(frozen=True)
+class DepthCameraConfig:
+    """Section `depth_camera`: the simulated depth camera."""
+
+    width: int = between(16, 1920, 320, doc='columns of the image')
+    height: int = between(16, 1080, 240, doc='rows of the image')
+    rate_hz: float = positive(25.0, doc='images per second')
+    camera: str = key(
+        '', doc='camera of the scene that it is at; default: where videos are taken from'
+    )
+    position: tuple[float, ...] | None = key(
+        None,
+        check=lambda value: len(value) == 3,
+        allowed='3 numbers',
+        doc='position in the world [m], in place of `camera`',
+    )
+    quaternion: tuple[float, ...] | None = key(
+        None,
+        check=lambda value: len(value) == 4 and abs(math.hypot(*value) - 1.0) < _LENGTH_TOLERANCE,
+        allowed='a unit quaternion w, x, y, z',
+        doc='orientation of its optical frame: x right, y down, z ahead',
+    )
+    fovy_deg: float = between(1.0, 170.0, 42.0, doc='vertical field of view, with `position`')
+    baseline_m: float = positive(0.075, doc='distance of the two images that are matched')
+    focal_px: float = positive(580.0, doc='focal length of the images that are matched')
+    disparity_sd_px: float = non_negative(
+        0.15, doc='noise of disparities: depths have 9 mm at 1.6 m, growing with the square'
+    )
+    disparity_step_px: float = non_negative(0.125, doc='step to which they are rounded')
+    edge_dropout: float = between(
+        0.0, 1.0, 0.3, doc='share of pixels without depth beside a jump of depth'
+    )
+    dropout: float = between(0.0, 1.0, 0.01, doc='share of single pixels without depth')
+    holes: float = non_negative(2.0, doc='mean number of holes in an image')
+    hole_radius_px: float = positive(4.0, doc='mean radius of holes')
+    farthest_m: float = positive(6.0, doc='depth beyond which nothing is measured')
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError unless its pose is given in one way."""
+        if (self.position is None) != (self.quaternion is None):
+            raise ConfigError('position, quaternion: expected both or none')
+        if self.camera and self.position is not None:
+            raise ConfigError('camera, position: expected one of them')
+
+    @property
+    def noise_sd_per_m(self) -> float:
+        """Standard deviation of a depth over its square [1/m]."""
+        variance = self.disparity_sd_px**2 + self.disparity_step_px**2 / 12.0
+        return math.sqrt(variance) / (self.baseline_m * self.focal_px)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from emppi_ros.core.errors import ConfigError, unknown
-from emppi_ros.tasks.belief_config import LikelihoodConfig
 from emppi_ros.tasks.planner_config import PlannerConfig
+from emppi_ros.tasks.schema import LikelihoodConfig
 
 Value = float | tuple[float, ...]
 Data = Mapping[str, Any]

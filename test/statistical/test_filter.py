@@ -14,7 +14,7 @@ from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors import particles
 from emppi_ros.priors.resampling import ResamplingConfig
 from emppi_ros.state.estimator import Observation
-from emppi_ros.tasks.belief_config import LikelihoodConfig
+from emppi_ros.tasks.schema import LikelihoodConfig
 
 # A cart whose motor has an unknown gain: the velocity after a step of known force is linear in it.
 CART = """

@@ -17,7 +17,7 @@ from emppi_ros.priors.distributions import Prior
 from emppi_ros.priors.joint_prior import JointPrior
 from emppi_ros.priors.particles import Belief
 from emppi_ros.priors.resampling import ResamplingConfig
-from emppi_ros.tasks.belief_config import ChangeConfig
+from emppi_ros.tasks.schema import ChangeConfig
 
 UNBOUNDED = Parameter('offset', 'body_ipos', 'b', 0)
 OTHER = Parameter('other', 'body_ipos', 'b', 1)

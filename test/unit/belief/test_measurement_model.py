@@ -17,7 +17,7 @@ from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.ensemble import State
 from emppi_ros.state.estimator import Observation
 from emppi_ros.state.time_series import TimeSeries
-from emppi_ros.tasks.belief_config import LikelihoodConfig
+from emppi_ros.tasks.schema import LikelihoodConfig
 from emppi_ros.tasks.task import load_task
 
 M = 6

@@ -9,7 +9,7 @@ from emppi_ros.core.config import build
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.planning import noise_adaptation, plan_update
 from emppi_ros.planning.plan_update import PlanProblem
-from emppi_ros.robots.control_limits import ControlLimits
+from emppi_ros.robots.robot import ControlLimits
 from emppi_ros.tasks.cost import Costs
 from emppi_ros.tasks.planner_config import NoiseAdaptation, PlannerConfig
 

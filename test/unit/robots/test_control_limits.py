@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from emppi_ros.robots.control_limits import ControlLimits
+from emppi_ros.robots.robot import ControlLimits
 
 LIMITS = ControlLimits(np.array([-1.0, -2.0]), np.array([1.5, 0.5]), np.array([0.3, 0.7]))
 JUMPING = LIMITS._replace(rate=np.array([np.inf, np.inf]))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.sim.depth_noise import add_noise
-from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
+from emppi_ros.tasks.schema import DepthCameraConfig
 
 PLAIN = DepthCameraConfig(edge_dropout=0.0, dropout=0.0, holes=0.0)
 

@@ -13,7 +13,7 @@ from emppi_ros.core import config
 from emppi_ros.core.errors import AllDivergedError, ConfigError, DegenerateWeightsError
 from emppi_ros.planning import plan_update
 from emppi_ros.planning.plan_update import PlanProblem
-from emppi_ros.robots.control_limits import ControlLimits
+from emppi_ros.robots.robot import ControlLimits
 from emppi_ros.strategies import risk
 from emppi_ros.strategies.risk import CVAR_LEVEL
 from emppi_ros.tasks.cost import Costs

@@ -10,7 +10,7 @@ import pytest
 from emppi_ros.core.errors import AllDivergedError
 from emppi_ros.planning import plan_update
 from emppi_ros.planning.plan_update import PlanProblem
-from emppi_ros.robots.control_limits import ControlLimits
+from emppi_ros.robots.robot import ControlLimits
 from emppi_ros.strategies.strategy import STRATEGIES
 from emppi_ros.tasks.cost import Costs
 from emppi_ros.tasks.planner_config import PlannerConfig

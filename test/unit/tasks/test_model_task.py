@@ -9,7 +9,7 @@ import pytest
 import emppi_ros as emppi
 from emppi_ros.core.errors import ConfigError, SceneError
 from emppi_ros.model import scene
-from emppi_ros.tasks.belief_config import LikelihoodConfig
+from emppi_ros.tasks.schema import LikelihoodConfig
 from emppi_ros.tasks.task import load_task
 
 XML = """

@@ -20,8 +20,7 @@ from emppi_ros.priors import distributions, particles, prior_file
 from emppi_ros.priors.distributions import Prior
 from emppi_ros.priors.prior_file import ParameterPrior, PriorFile
 from emppi_ros.robots import robot as robots
-from emppi_ros.tasks.belief_config import ChangeConfig
-from emppi_ros.tasks.schema import TaskFile
+from emppi_ros.tasks.schema import ChangeConfig, TaskFile
 from emppi_ros.tasks.task import Task, load_task, parse_task, task_text
 
 TASKS, ROBOTS = paths.available('tasks'), paths.available('robots')

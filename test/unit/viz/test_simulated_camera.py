@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import ConfigError, SceneError
-from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
+from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.viz.simulated_camera import depth_camera
 
