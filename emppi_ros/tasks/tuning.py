@@ -18,9 +18,8 @@ from emppi_ros.tasks.schema import LikelihoodConfig
 
 Value = float | tuple[float, ...]
 Data = Mapping[str, Any]
-MAX_WEIGHT = 1e6
 _WEIGHTS = {'weight': 'in the running cost', 'terminal_weight': "at the plan's last state"}
-_MIN_POSITIVE, _MAX = 1e-9, 1e6  # range of positive parameters
+_MIN_POSITIVE, _MAX = 1e-9, 1e6
 # raised for YAML that is not a task, such as from an arbitrary publisher
 _INVALID_TASK = ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError
 
@@ -42,7 +41,13 @@ class TunableParameter(NamedTuple):
 
 def tunable_parameters(data: Data) -> dict[str, TunableParameter]:
     """Return the tunable parameters of a valid task's YAML, by name."""
-    return {parameter.name: parameter for parameter in _all(data)}
+    parameters = {}
+    for path, value, least, doc in _entries(data):
+        numbers = tuple(map(float, value if isinstance(value, list) else [value]))
+        low, high = min(least, *numbers), max(_MAX, *numbers)  # includes the current value
+        now = numbers if isinstance(value, list) else numbers[0]
+        parameters['.'.join(path)] = TunableParameter(path, now, low, high, doc)
+    return parameters
 
 
 def tune(data: Data, values: Mapping[str, Value]) -> dict[str, Any]:
@@ -54,10 +59,8 @@ def tune(data: Data, values: Mapping[str, Value]) -> dict[str, Any]:
         parameter = known[name]
         for number in value if isinstance(value, Sequence) else (value,):
             if not parameter.low <= number <= parameter.high:  # NaN is not, either
-                raise ConfigError(
-                    f'{name}: found {number:g}, expected from {parameter.low:g} to '
-                    f'{parameter.high:g}'
-                )
+                allowed = f'from {parameter.low:g} to {parameter.high:g}'
+                raise ConfigError(f'{name}: found {number:g}, expected {allowed}')
         place = _walk(changed, parameter.path[:-1])
         place[parameter.path[-1]] = list(value) if isinstance(value, Sequence) else float(value)
     return changed
@@ -86,39 +89,27 @@ def is_tuned(one: Data, other: Data) -> bool:
         return False
 
 
-def _all(data: Data) -> Iterator[TunableParameter]:
+def _entries(data: Data) -> Iterator[tuple[tuple[str, ...], Any, float, str]]:
+    """Yield path, value, least value and description of all tunable parameters."""
     docs = {f.name: f.metadata['doc'] for f in dataclasses.fields(PlannerConfig)}
-    planner = data['planner']
-    yield _positive(('planner', 'temperature'), planner['temperature'], docs['temperature'])
-    noise = planner['noise_variance']
-    yield _positive(('planner', 'noise_variance'), noise, docs['noise_variance'])
+    for key in ('temperature', 'noise_variance'):
+        yield ('planner', key), data['planner'][key], _MIN_POSITIVE, docs[key]
     costs: list[tuple[tuple[str, ...], Data]] = [(('cost',), data.get('cost') or {})]
     costs += [(('stages', s['name'], 'cost'), s['cost']) for s in data.get('stages') or []]
     for path, terms in costs:
         for term, entry in terms.items():
+            what, place = f'{term} ({entry["residual"]})', (*path, term)
             for key, words in _WEIGHTS.items():
-                doc = f'weight of {term} ({entry["residual"]}) {words}'
-                value = float(entry.get(key, 0.0))
-                yield TunableParameter((*path, term, key), value, 0.0, max(MAX_WEIGHT, value), doc)
+                yield (*place, key), entry.get(key, 0.0), 0.0, f'weight of {what} {words}'
             if 'deadzone' in entry:
-                value = float(entry['deadzone'])
-                doc = f'length up to which {term} ({entry["residual"]}) costs nothing'
-                place = (*path, term, 'deadzone')
-                yield TunableParameter(place, value, 0.0, max(_MAX, value), doc)
+                doc = f'length up to which {what} costs nothing'
+                yield (*place, 'deadzone'), entry['deadzone'], 0.0, doc
     for field in dataclasses.fields(LikelihoodConfig):
         value = data['belief']['likelihood'].get(field.name)
         if value is not None:  # unused quantities stay unused
             words = f'sd of prediction minus measurement: {field.metadata["doc"]}'
             doc = field.metadata['doc'] if field.name == 'dof' else words
-            yield _positive(('belief', 'likelihood', field.name), value, doc)
-
-
-def _positive(path: tuple[str, ...], value: Any, doc: str) -> TunableParameter:
-    """Return a positive parameter; its range includes the current value."""
-    numbers = tuple(map(float, value)) if isinstance(value, list) else (float(value),)
-    low, high = min(_MIN_POSITIVE, *numbers), max(_MAX, *numbers)
-    current = numbers if isinstance(value, list) else numbers[0]
-    return TunableParameter(path, current, low, high, doc)
+            yield ('belief', 'likelihood', field.name), value, _MIN_POSITIVE, doc
 
 
 def _walk(data: Any, path: Sequence[str]) -> Any:
