@@ -99,8 +99,13 @@ class Term(TermConfig):
 class Cost:
     """The cost of a task or stage: its terms, bound to a model."""
 
-    def __init__(self, model: mujoco.MjModel, terms: Mapping[str, object], where: str) -> None:
-        """Bind the terms of a YAML mapping name -> term; `where` names it in errors."""
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self.terms = terms
+        self.record = tuple(sorted({f for term in terms for f in term.residual.fields}))
+
+    @classmethod
+    def bind(cls, model: mujoco.MjModel, terms: Mapping[str, object], where: str) -> 'Cost':
+        """Return the cost in a YAML mapping name -> term; `where` names it in errors."""
         bound = []
         for name, data in terms.items():
             here = f'{where}: {name}'
@@ -114,9 +119,7 @@ class Cost:
             bound.append(Term(name=name, residual=residual, **vars(term)))
         if not bound:
             raise ConfigError(f'{where}: needs at least one term')
-        self.terms: Sequence[Term] = tuple(bound)
-        fields = {field for term in bound for field in term.residual.fields}
-        self.record: tuple[str, ...] = tuple(sorted(fields))
+        return cls(bound)
 
     def values(self, fields: Mapping[str, Array]) -> dict[str, Array]:
         """Return each term's value, unweighted, with the leading axes of `fields`."""

@@ -1,6 +1,6 @@
 """A task from a compiled MuJoCo model and a cost in Python, without YAML."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 import copy
 import dataclasses
 from typing import TYPE_CHECKING, Any
@@ -36,8 +36,7 @@ class States:
     Simulated states of many rollouts at once.
 
     Each attribute is a field of MuJoCo's MjData with leading axes for models, rollouts and
-    steps: `qpos` (..., nq), `qvel` (..., nv), `ctrl` (..., nu), `site_xpos` (..., nsite, 3),
-    `sensordata` (..., nsensordata) and so on, in MuJoCo's units.
+    steps: `qpos` (..., nq), `ctrl` (..., nu), `site_xpos` (..., nsite, 3) and so on.
     """
 
     def __init__(self, fields: Mapping[str, Array]) -> None:
@@ -56,11 +55,6 @@ class States:
 
 class FunctionCost(Cost):
     """A cost whose terms are Python functions of the states."""
-
-    def __init__(self, terms: Iterable[Term]) -> None:
-        """Take terms whose residuals return the cost itself."""
-        self.terms = tuple(terms)
-        self.record = tuple(sorted({f for term in self.terms for f in term.residual.fields}))
 
     def values(self, fields: Mapping[str, Array]) -> dict[str, Array]:
         """Return the value of each function, with the leading axes of `fields`."""
@@ -214,22 +208,17 @@ def _robot(model: mujoco.MjModel, qpos: Array, name: str) -> Robot:
     for joint in {*joints, *driven}:
         if not names[joint]:
             raise SceneError(f'model: joint {joint} needs a name')
-    kinds = {command_of(model, actuator) for actuator in range(model.nu)}
-    if len(kinds) > 1:
-        raise SceneError(f'model: actuators of several kinds: {", ".join(sorted(kinds))}')
-    (command,) = kinds
+    command, *others = sorted({command_of(model, actuator) for actuator in range(model.nu)})
+    if others:
+        raise SceneError(f'model: actuators of several kinds: {", ".join([command, *others])}')
     if not model.actuator_ctrllimited.all():
         bad = scene.names(model, 'actuator')[int(np.argmin(model.actuator_ctrllimited))]
         raise SceneError(f'model: actuator {bad!r} needs a ctrlrange')
     control = model.actuator_ctrlrange
-    ranges = np.where(
-        model.jnt_limited[driven, None].astype(bool),
-        model.jnt_range[driven],
-        [-_UNLIMITED, _UNLIMITED],
-    )
+    limited = model.jnt_limited[driven, None].astype(bool)
+    lower, upper = np.where(limited, model.jnt_range[driven], [-_UNLIMITED, _UNLIMITED]).T
     if command == 'position':
-        ranges = np.stack([np.maximum(ranges[:, 0], control[:, 0]),
-                           np.minimum(ranges[:, 1], control[:, 1])], axis=1)  # fmt: skip
+        lower, upper = np.maximum(lower, control[:, 0]), np.minimum(upper, control[:, 1])
     largest = tuple(np.abs(control).min(axis=1).tolist())  # on either side of zero
     velocity = largest if command == 'velocity' else (_FASTEST,) * len(driven)
     return Robot(
@@ -239,7 +228,7 @@ def _robot(model: mujoco.MjModel, qpos: Array, name: str) -> Robot:
         command=command,
         home=tuple(qpos[model.jnt_qposadr[joints]].tolist()),
         limits=JointLimits(
-            PositionLimits(tuple(ranges[:, 0].tolist()), tuple(ranges[:, 1].tolist())),
+            PositionLimits(tuple(lower.tolist()), tuple(upper.tolist())),
             velocity,
             tuple(value / _RISE_S for value in velocity),
             effort=largest if command == 'effort' else (),
@@ -251,13 +240,14 @@ def _robot(model: mujoco.MjModel, qpos: Array, name: str) -> Robot:
 def _planner(model: mujoco.MjModel) -> dict[str, Any]:
     """Return the default settings; the noise is an eighth of each control's range."""
     substeps = max(1, round(0.03 / model.opt.timestep))
+    step_s = substeps * float(model.opt.timestep)
     spread = np.ptp(model.actuator_ctrlrange, axis=1) / 8.0
     return {
         'models': 16,
         'rollouts': 8,
         'horizon': 30,
-        'step_s': substeps * float(model.opt.timestep),
-        'rate_hz': 1.0 / (substeps * float(model.opt.timestep)),
+        'step_s': step_s,
+        'rate_hz': 1.0 / step_s,
         'substeps': substeps,
         'temperature': 0.5,
         'noise_variance': (spread**2).tolist(),
@@ -286,12 +276,8 @@ def _success(model: mujoco.MjModel, qpos: Array, success: StateFunction | None) 
     """Return a residual that is 0 where the task is solved, else 1."""
     if success is None:
         return Residual((), lambda fields: np.ones(1))
-    term = _function(model, qpos, 'success', success)
-    evaluate = term.residual.evaluate
-    return Residual(
-        term.residual.fields,
-        lambda fields: 1.0 - (np.asarray(evaluate(fields)) != 0.0)[..., None].astype(float),
-    )
+    names, evaluate = _function(model, qpos, 'success', success).residual
+    return Residual(names, lambda f: 1.0 - (evaluate(f) != 0.0)[..., None].astype(float))
 
 
 def _function(model: mujoco.MjModel, qpos: Array, name: str, function: StateFunction) -> Term:

@@ -26,7 +26,7 @@ def bind_stages(model: mujoco.MjModel, file: TaskFile) -> tuple[Stage, ...]:
     bound = []
     for stage in file.stages or (StageConfig('', file.cost),):
         where = f'stages: {stage.name}: ' if file.stages else ''
-        cost = Cost(model, stage.cost, f'{where}cost')
+        cost = Cost.bind(model, stage.cost, f'{where}cost')
         until = None
         if stage.until:
             until = bind_residual(model, stage.until.residual, f'{where}until: residual')
@@ -40,4 +40,4 @@ def bind_stages(model: mujoco.MjModel, file: TaskFile) -> tuple[Stage, ...]:
 
 def bind_probe(model: mujoco.MjModel, file: TaskFile) -> Cost | None:
     """Return the cost of `probe`; None: that of the stage."""
-    return Cost(model, file.probe.cost, 'probe: cost') if file.probe.cost else None
+    return Cost.bind(model, file.probe.cost, 'probe: cost') if file.probe.cost else None

@@ -58,7 +58,7 @@ def _naive(model, cost, start, controls, substeps):
 @pytest.mark.parametrize('substeps', [1, 4])
 @pytest.mark.parametrize('per_model', [False, True])
 def test_costs_are_those_of_forward_kinematics_at_each_plan_step(two_link, substeps, per_model):
-    cost = Cost(two_link, TERMS, 'test')
+    cost = Cost.bind(two_link, TERMS, 'test')
     shape = (M, 2) if per_model else (2,)
     rng = np.random.default_rng(6)
     start = State(rng.normal(0.0, 0.5, shape), rng.normal(0.0, 1.0, shape))
@@ -95,7 +95,7 @@ def test_fields_at_plan_steps_are_the_states_bit_for_bit(block, substeps):
 
 @pytest.mark.parametrize('bad', ['diverged', 'running', 'terminal'])
 def test_a_rollout_with_one_cost_that_is_no_number_costs_infinity_as_a_whole(two_link, bad):
-    cost = Cost(two_link, {'there': {**TERMS['there'], 'weight': 1.0}}, 'test')
+    cost = Cost.bind(two_link, {'there': {**TERMS['there'], 'weight': 1.0}}, 'test')
     qpos = np.zeros((M, K, H + 1, 2))
     diverged = np.zeros((M, K), dtype=bool)
     if bad == 'diverged':
@@ -112,14 +112,14 @@ def test_a_rollout_with_one_cost_that_is_no_number_costs_infinity_as_a_whole(two
 
 def test_weights_scale_terms_and_terms_add_up(two_link):
     start = State(np.array([0.3, 0.2]), np.array([0.1, 0.4]))
-    whole = Cost(two_link, TERMS, 'test')
+    whole = Cost.bind(two_link, TERMS, 'test')
     records, controls = _roll_out(two_link, whole, 2, start)
     total = whole.evaluate(records, start, 2)
     running, terminal = 0.0, 0.0
     for name, term in TERMS.items():
         double = {**term, 'weight': 2 * term.get('weight', 0.0)}
         double['terminal_weight'] = 2 * term.get('terminal_weight', 0.0)
-        part = Cost(two_link, {name: double}, 'test')
+        part = Cost.bind(two_link, {name: double}, 'test')
         costs = part.evaluate(_roll_out(two_link, part, 2, start)[0], start, 2)
         running, terminal = running + costs.running / 2, terminal + costs.terminal / 2
     # doubling and halving are exact; five terms are summed in another order
@@ -152,14 +152,14 @@ def test_weights_scale_terms_and_terms_add_up(two_link):
 )
 def test_a_wrong_term_is_an_error_that_names_it(two_link, term, kind, match):
     with pytest.raises(kind, match=f'test: wrong.*({match})'):
-        Cost(two_link, {'wrong': term}, 'test')
+        Cost.bind(two_link, {'wrong': term}, 'test')
 
 
 @pytest.mark.parametrize('norm', ['l1', 'l2', 'squared', 'positive'])
 def test_a_term_costs_what_is_beyond_its_dead_zone(two_link, norm):
     def value(deadzone: float, speed: float) -> float:
         term = {'residual': 'sensor', 'sensor': 'elbow_speed', 'norm': norm, 'weight': 1.0}
-        cost = Cost(two_link, {'speed': {**term, 'deadzone': deadzone}}, 'test')
+        cost = Cost.bind(two_link, {'speed': {**term, 'deadzone': deadzone}}, 'test')
         return float(cost.values({'sensordata': np.array([0.0, 0.0, 0.0, speed])})['speed'])
 
     assert value(2.0, 1.9) == value(2.0, 2.0) == 0.0
@@ -169,19 +169,19 @@ def test_a_term_costs_what_is_beyond_its_dead_zone(two_link, norm):
 
 def test_a_term_is_smoothed_beyond_its_dead_zone(two_link):
     term = {'residual': 'sensor', 'sensor': 'elbow_speed', 'weight': 1.0}
-    cost = Cost(two_link, {'speed': {**term, 'deadzone': 2.0, 'smoothing': 4.0}}, 'test')
+    cost = Cost.bind(two_link, {'speed': {**term, 'deadzone': 2.0, 'smoothing': 4.0}}, 'test')
     value = cost.values({'sensordata': np.array([0.0, 0.0, 0.0, 5.0])})['speed']
     assert value == pytest.approx(1.0, rel=1e-14)  # 3 beyond, and sqrt(3^2 + 4^2) - 4
 
 
 def test_a_cost_without_terms_is_an_error(two_link):
     with pytest.raises(ConfigError, match='test: needs at least one term'):
-        Cost(two_link, {}, 'test')
+        Cost.bind(two_link, {}, 'test')
 
 
 def test_terms_add_up_to_the_cost_of_whole_rollouts(two_link):
     start = State(np.array([0.3, 0.2]), np.array([0.1, 0.4]))
-    cost = Cost(two_link, TERMS, 'test')
+    cost = Cost.bind(two_link, TERMS, 'test')
     records, _ = _roll_out(two_link, cost, 2, start)
     records.diverged[1, 0] = True
     terms, costs = cost.per_term(records, start, 2), cost.evaluate(records, start, 2)
