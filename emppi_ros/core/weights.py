@@ -22,21 +22,6 @@ def normalize(log_weights: Array, axis: int | tuple[int, ...] | None = None) -> 
     return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
 
 
-def softmin(
-    costs: Array,
-    temperature: float,
-    log_prior: Array | float = 0.0,
-    axis: int | tuple[int, ...] | None = None,
-) -> Array:
-    """
-    Return weights proportional to exp(-cost / temperature) * prior, summing to 1 over `axis`.
-
-    This is omega of eq. 9; `normalize` subtracts the smallest cost (beta). A cost of +inf (a
-    diverged rollout) has weight zero.
-    """
-    return np.exp(normalize(log_prior - costs / temperature, axis=axis))
-
-
 def effective_sample_size(log_weights: Array) -> float:
     """Return 1 / sum of squared weights: M for uniform weights, 1 for a one-hot set."""
     return float(np.exp(-np.logaddexp.reduce(2.0 * normalize(log_weights))))

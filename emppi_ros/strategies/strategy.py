@@ -42,8 +42,8 @@ def noise_or_none(rng: np.random.Generator, shape: tuple[int, ...], variance: Ar
 
 
 def weigh_steps(costs: Array, log_prior: Array, temperature: float) -> Array:
-    """Return the softmax (N, H) of costs, one per step: eq. 9."""
-    return weights.softmin(costs, temperature, log_prior[:, None], axis=0)
+    """Return the softmax (N, H) of costs, one per step: eq. 9; `normalize` subtracts beta."""
+    return np.exp(weights.normalize(log_prior[:, None] - costs / temperature, axis=0))
 
 
 def weigh_plans(costs: Array, log_prior: Array, temperature: float) -> Array:

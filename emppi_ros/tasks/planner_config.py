@@ -5,15 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.config import (
-    between,
-    fraction,
-    key,
-    non_negative,
-    one_of,
-    positive,
-    registered,
-)
+from emppi_ros.core.config import between, fraction, key, non_negative, positive, registered
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.strategies.risk import CVAR_LEVEL, MEASURES
 from emppi_ros.strategies.strategy import STRATEGIES
@@ -60,16 +52,14 @@ class PlannerConfig:
     strategy: str = registered(
         STRATEGIES, default='emppi', doc='how plans are sampled and weighed; emppi: eq. 9'
     )
-    weighting: str = one_of(
-        'per_step',
-        'trajectory',
+    weighting: str = registered(
+        ('per_step', 'trajectory'),
         default='per_step',
         doc='weigh by the cost-to-go of each step, or of the whole rollout; the other strategies '
         'always do the latter',
     )
-    risk: str = one_of(
-        'none',
-        *MEASURES,
+    risk: str = registered(
+        ('none', *MEASURES),
         default='none',
         doc='measure of risk over models; none: eq. 9, and the mean with another strategy',
     )
@@ -79,8 +69,8 @@ class PlannerConfig:
     information_weight: float = non_negative(
         0.0, doc='cost per nat that a plan is expected to tell less about the parameters; 0: off'
     )
-    interpolation: str = one_of(
-        'hold', 'linear', default='linear', doc='interpolation of controls between plan steps'
+    interpolation: str = registered(
+        ('hold', 'linear'), default='linear', doc='interpolation of controls between plan steps'
     )
     filter_window: int = key(
         0,

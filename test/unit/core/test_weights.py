@@ -124,11 +124,3 @@ def test_quantile_is_that_of_a_sorted_repetition(counts, probability):
     repeated = np.sort(np.repeat(values, counts, axis=0), axis=0)
     expected = repeated[int(np.ceil(probability * total)) - 1]
     assert weights.quantile(np.log(counts), values, probability).tolist() == expected.tolist()
-
-
-def test_softmin_ignores_infinite_costs_and_follows_the_prior():
-    costs = np.array([[1.0, np.inf], [1.0, 1.0]])
-    w = weights.softmin(costs, 0.5, np.log([[0.5], [0.25]]))
-    assert w[0, 1] == 0.0
-    # three weights in proportion 2 : 1 : 1, rounded once
-    np.testing.assert_allclose(w, [[0.5, 0.0], [0.25, 0.25]], rtol=1e-15)

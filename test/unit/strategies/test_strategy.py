@@ -11,7 +11,7 @@ from emppi_ros.core.errors import AllDivergedError
 from emppi_ros.planning import plan_update
 from emppi_ros.planning.plan_update import PlanProblem
 from emppi_ros.robots.robot import ControlLimits
-from emppi_ros.strategies.strategy import STRATEGIES
+from emppi_ros.strategies.strategy import STRATEGIES, weigh_steps
 from emppi_ros.tasks.cost import Costs
 from emppi_ros.tasks.planner_config import PlannerConfig
 
@@ -101,3 +101,10 @@ def test_updates_go_downhill(name):
         costs.append(_mean_costs(np.broadcast_to(plan, (M, 1, H, NU)))[0])
         plan, _ = _run(name, rng, nominal=plan, temperature=0.05, noise_variance=(0.05,))
     assert costs[-1] < 0.5 * costs[0]
+
+
+def test_weights_ignore_infinite_costs_and_follow_the_prior():
+    costs = np.array([[1.0], [np.inf], [1.0], [1.0]])
+    w = weigh_steps(costs, np.log([0.5, 0.5, 0.25, 0.25]), 0.5)
+    # three weights in proportion 2 : 1 : 1, rounded once
+    np.testing.assert_allclose(w, [[0.5], [0.0], [0.25], [0.25]], rtol=1e-15)
