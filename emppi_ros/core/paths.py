@@ -43,11 +43,7 @@ def available(kind: str) -> list[str]:
 
 
 def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
-    """
-    Return the YAML file for `name`: a path, or the name of a file in config/<kind>.
-
-    A path is relative to the folder `beside`, else to the working directory.
-    """
+    """Return a YAML file by its name in config/<kind>, or by its path from `beside` or here."""
     if name.endswith(('.yaml', '.yml')):
         for path in (*([beside / name] if beside else []), Path(name)):
             if os.path.isfile(path):
@@ -125,12 +121,7 @@ def check_output(option: str, path: Path, folder: bool = False) -> None:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """
-    Write a text to a file atomically; ConfigError if that fails.
-
-    Readers see either the old or the new text, even after a power failure. Permissions and a
-    symbolic link stay.
-    """
+    """Replace a file by a text at once, even if power fails; ConfigError if that fails."""
     with replacing(path) as temporary, temporary.open('w', encoding='utf-8') as stream:
         stream.write(text)
         stream.flush()
@@ -139,11 +130,7 @@ def replace_text(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """
-    Yield a path to write to, which replaces a file at the end; ConfigError if that fails.
-
-    An error or Ctrl-C leaves the old file, or none. The suffix is that of the file.
-    """
+    """Yield a path to write to, which replaces a file unless there is an error or Ctrl-C."""
     path = path.resolve()
     temporary = path.with_name(f'.{path.stem}.{os.getpid()}.tmp{path.suffix}')
     try:

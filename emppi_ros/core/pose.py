@@ -54,11 +54,7 @@ IDENTITY = Pose(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
 
 
 class Poses(NamedTuple):
-    """
-    Poses of many frames, or of a frame at many times, in their parents, by default in the world.
-
-    `a @ b` composes poses; their leading axes are broadcast.
-    """
+    """Poses of many frames, or at many times; `a @ b` composes them, with broadcast axes."""
 
     position: Array  # (..., 3) m
     rotation: Array  # (..., 3, 3)

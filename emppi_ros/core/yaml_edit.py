@@ -20,12 +20,7 @@ def merged(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def set_values(text: str, changes: Mapping[str, Any], where: str) -> str:
-    """
-    Return a YAML text with changes merged in; `where` is for errors.
-
-    ConfigError if the text is written such that this needs more than replacing values and adding
-    lines.
-    """
+    """Return a YAML text with changes merged in; ConfigError if that needs rewriting the file."""
     wanted = merged(yaml_loader.parse(text, where), changes)
     edited = text
     try:

@@ -1,9 +1,4 @@
-"""
-Safe YAML loading with line numbers.
-
-The loader accepts only plain data of limited size and depth, and rejects aliases and duplicate
-keys. Errors name the file and the line.
-"""
+"""Load YAML safely, with line numbers: limited size and depth, no aliases or duplicate keys."""
 
 from collections.abc import Iterator, Mapping
 import functools
@@ -103,11 +98,7 @@ def _lines(node: yaml.Node | None, prefix: str) -> Iterator[tuple[str, int]]:
 
 
 def located(error: EmppiError, where: str, data: object) -> EmppiError:
-    """
-    Return an error prefixed with the document's name and the line of the key that it names.
-
-    Messages begin with the path of the key that they are about.
-    """
+    """Return an error prefixed with document and line of the key with which its text begins."""
     text = str(error).removeprefix(f'{where}: ')
     if where in text or text.startswith('line '):
         return error

@@ -108,11 +108,7 @@ class Ensemble:
         mujoco.mj_getState(self.model, self._world, self._world_state, spec)
 
     def write(self, theta: Array) -> None:
-        """
-        Write parameters theta (M, P) into the models.
-
-        ParameterError if a value is invalid, or if MuJoCo rejects the values.
-        """
+        """Write parameters theta (M, P); ParameterError if a bound or MuJoCo rejects a value."""
         if theta.shape != self._theta.shape:
             raise ParameterError(
                 f'parameters of shape {theta.shape}; this ensemble has {self._theta.shape}: '
@@ -185,11 +181,7 @@ class Ensemble:
         spec: int = _CONTROL,
         stride: int = 1,
     ) -> npt.NDArray[np.bool_]:
-        """
-        Run every `stride`-th simulation; return which diverged, (M, K / stride).
-
-        SceneError if MuJoCo cannot simulate the model, for example for lack of memory.
-        """
+        """Run every `stride`-th simulation; return which diverged, (M, K / stride)."""
         ids = None if stride == 1 else np.arange(0, self.batch.nsim, stride)
         steps = controls.shape[1]
         self.set_state(start, stride)
@@ -205,11 +197,7 @@ class Ensemble:
         return diverged.reshape(self.models, -1)
 
     def set_state(self, start: State, stride: int = 1) -> None:
-        """
-        Set the state of every `stride`-th simulation.
-
-        It is (nq,) for all, (M, nq) per model, or (M, K, nq) per rollout.
-        """
+        """Set every `stride`-th state: (nq,) for all, (M, nq) per model, or (M, K, nq)."""
         self.batch.state[::stride] = self._world_state
         for view, values in zip(self._views, start, strict=True):
             repeats = self.rollouts // stride if values.ndim == 2 else 1

@@ -77,11 +77,7 @@ class Parameter:
 
 
 def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
-    """
-    Raise if the model lacks what a parameter writes, or if two write the same element.
-
-    SceneError if a named object does not exist, or is a body that is compiled as simple.
-    """
+    """Raise if an object is missing or simple, or if two parameters write the same element."""
     elements: dict[tuple[str, str, int], str] = {}
     for parameter in parameters:
         where = f'parameters: {parameter.name}: of'
@@ -221,11 +217,7 @@ def set_parameters(
     parameters: Sequence[Parameter],
     theta: Array,
 ) -> None:
-    """
-    Write parameters theta (P,) into a copy of the nominal model, and update its constants.
-
-    ParameterError if a value is out of bounds, or if MuJoCo rejects the values.
-    """
+    """Write theta (P,) into a copy of the nominal model; ParameterError if it is rejected."""
     write(lambda name: getattr(model, name)[None], nominal, parameters, theta[None])
     try:
         mujoco.mj_setConst(model, mujoco.MjData(model))

@@ -95,11 +95,7 @@ def _body(spec: mujoco.MjSpec, name: str) -> mujoco.MjsBody:
 
 
 def compile_not_simple(spec: mujoco.MjSpec, places: Iterable[tuple[str, str]]) -> None:
-    """
-    Compile bodies without MuJoCo's shortcut for symmetric ones, whose mass matrix is diagonal.
-
-    `places` are (kind, name) of a body or of a joint; names that do not exist are ignored.
-    """
+    """Compile bodies (kind, name), or those of joints, without the shortcut for fixed axes."""
     for kind, name in places:
         item = getattr(spec, kind)(name)
         body = item.parent if item is not None and kind == 'joint' else item

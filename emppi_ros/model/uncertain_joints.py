@@ -70,11 +70,7 @@ def motion(
 
 
 def mean_axis(shares: Array, axes: Array) -> Array:
-    """
-    Return the mean (3,) of unit axes (M, 3) whose signs are arbitrary, as is that of the mean.
-
-    It has the largest mean squared cosine: the first eigenvector of sum w a a'.
-    """
+    """Return the mean (3,) of unit axes (M, 3) of either sign: an eigenvector of sum w a a'."""
     return np.linalg.eigh((axes * shares[:, None]).T @ axes)[1][:, -1]
 
 
@@ -90,11 +86,7 @@ def kinds(
 def first_moved(
     model: mujoco.MjModel, joint: UncertainJoint, start: State, qpos: Array, distance: float
 ) -> int | None:
-    """
-    Return the index of the first qpos (n, nq) in which the joint's body has moved `distance` [m].
-
-    The model has the true parameters. None if the body never moves that far.
-    """
+    """Return the index of the first qpos (n, nq) that moved the joint's body so far, or None."""
     data, body = mujoco.MjData(model), model.jnt_bodyid[joint.id]
 
     def position(row: Array) -> Array:

@@ -51,11 +51,7 @@ def to_urdf(
     name: str,
     limits: Mapping[str, UrdfLimits] | None = None,
 ) -> str:
-    """
-    Return a scene as URDF; `limits` replaces those of the model by joint name.
-
-    Files of meshes are referred to by absolute paths. A mesh without a file is a box.
-    """
+    """Return a scene as URDF; `limits` replaces those of the model by joint name."""
     robot = ET.Element('robot', name=name)
     for i, link in enumerate(links):
         item = ET.SubElement(robot, 'link', name=link.name)

@@ -82,11 +82,7 @@ def compute(recipe: Recipe, method: str, rows: Array) -> Any:
 
 @contextmanager
 def connected(scheduler: str) -> Iterator[Client]:
-    """
-    Yield a client of a cluster that responds and has this package.
-
-    Errors of the cluster become a ClusterError; errors of the work stay as they are.
-    """
+    """Yield a client of a usable cluster; errors of the cluster become a ClusterError."""
     _hush()
     where = f'--scheduler {scheduler}'
     try:

@@ -1,9 +1,4 @@
-"""
-Velocity bounds at a position, and a clamp that keeps the direction of motion.
-
-Clipping joints independently would bend the path of the hand; the clamp scales all joints by the
-same factor.
-"""
+"""Velocity bounds at a position, and a clamp that keeps the direction of motion."""
 
 import numpy as np
 

@@ -34,12 +34,7 @@ def worst(costs: Array, belief: Array) -> Array:
 
 
 def cvar(costs: Array, belief: Array, level: float = CVAR_LEVEL) -> Array:
-    """
-    Return the conditional value at risk: (M, K, H), (M,) -> (K, H).
-
-    This is the expectation over the worst models with a total probability of `level`; the model
-    at the boundary contributes the remaining part of its weight.
-    """
+    """Return the mean of the worst models of total weight `level`: (M, K, H), (M,) -> (K, H)."""
     some = belief > 0.0
     order = np.argsort(-costs[some], axis=0)  # the worst first, for each plan and step
     ranked = np.take_along_axis(costs[some], order, axis=0)

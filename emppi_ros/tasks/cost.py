@@ -1,8 +1,4 @@
-"""
-The cost of a task: sum of weight * norm(residual beyond the dead zone) over its terms.
-
-Running terms are l(x_t) at the steps t = 0 .. H-1, terminal ones m(x_H) (eq. 2).
-"""
+"""The cost of a task (eq. 2): sum over terms of weight * norm(residual beyond the dead zone)."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -161,11 +157,7 @@ def _check_keys(data: Mapping[str, object], where: str) -> None:
 
 
 def at_plan_steps(records: Records, start: State, substeps: int) -> dict[str, Array]:
-    """
-    Return the recorded fields at x_0 .. x_H: arrays (M, K, H + 1, ...).
-
-    The first record of a plan step has the derived fields of its start; see `Ensemble.rollout`.
-    """
+    """Return the recorded fields at x_0 .. x_H, (M, K, H + 1, ...); see `Ensemble.rollout`."""
     fields = {}
     for name, values in records.fields.items():
         if name not in State._fields:

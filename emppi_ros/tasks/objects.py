@@ -75,11 +75,7 @@ def bind_blocks(
     parameters: Sequence[str],
     objects: Mapping[str, FreeObject | JointedObject],
 ) -> tuple[Block, ...]:
-    """
-    Return the blocks of a belief: one of all parameters if there are no entries.
-
-    ConfigError unless each parameter is in exactly one block.
-    """
+    """Return the blocks of a belief, by default one; ConfigError if a parameter is not in one."""
     if not entries:
         return (Block(tuple(range(len(parameters))), tuple(range(model.nv))),)
     bound: list[Block] = []

@@ -24,11 +24,7 @@ class NoiseAdaptation:
 
 @dataclass(frozen=True)
 class PlannerConfig:
-    """
-    Settings of the planner, with the paper's symbols in brackets (Table I).
-
-    A plan covers `horizon` x `step_s` seconds. ConfigError if it takes too many physics steps.
-    """
+    """Settings of the planner, with the paper's symbols in brackets (Table I)."""
 
     models: int = between(1, 10_000, doc='models in the ensemble, M [N]')
     rollouts: int = between(1, 10_000, doc='rollouts per model, K [K]')

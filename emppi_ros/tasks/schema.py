@@ -21,11 +21,7 @@ _LENGTH_TOLERANCE = 0.01  # of quaternions
 
 @dataclass(frozen=True)
 class ParameterConfig:
-    """
-    One entry of `parameters`: a model field, its bounds and its prior.
-
-    Bounds and prior are in the unit of the field, such as kg for `body_mass`.
-    """
+    """One entry of `parameters`: a model field, its bounds and its prior, in its unit."""
 
     field: str = key(doc='the field of the MuJoCo model: one of those below')
     prior: Prior = key(doc='prior distribution')
@@ -193,11 +189,7 @@ class BlockConfig:
 
 @dataclass(frozen=True)
 class BeliefConfig:
-    """
-    Settings of the particle filter.
-
-    The number of particles may differ from the number of models in the planner's ensemble.
-    """
+    """Settings of the particle filter."""
 
     particles: int = between(1, 100_000, doc='number of particles')
     likelihood: LikelihoodConfig = key(doc='expected prediction errors')
@@ -326,11 +318,7 @@ class DepthCameraConfig:
 
 @dataclass(frozen=True)
 class SimulationConfig:
-    """
-    Settings of the simulator: hidden true parameters and sensors.
-
-    Only the simulator reads them: planner and belief do not know the true values.
-    """
+    """Settings of the simulator, which planner and belief do not know: truth and sensors."""
 
     truth: Mapping[str, Any] = key(doc='parameter -> distribution of its hidden true value')
     wrong: Mapping[str, float] = key(

@@ -61,11 +61,7 @@ def tagged(text: str) -> str:
 
 
 def request(task: str, prior: str) -> str:
-    """
-    Return the request for a task, by name or as YAML, whose belief starts from a prior file.
-
-    ConfigError if the YAML is invalid.
-    """
+    """Return the request for a task, a name or YAML, whose belief starts from a prior file."""
     if not prior:
         return task
     if _is_name(task):

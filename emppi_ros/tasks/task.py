@@ -33,31 +33,19 @@ class Task:
 
     Attributes
     ----------
-    name : str
-        Name of the task.
     model : mujoco.MjModel
         The scene, with nominal parameters.
-    robot : Robot
-        Joints, limits and control mode of the robot.
     parameters : tuple of Parameter
         The P uncertain parameters: `name`, `unit`, `lower`, `upper`.
     prior : JointPrior
         Distribution of the parameters; `prior.sample(count, rng)` returns (count, P).
-    objects : dict
-        Tracked objects with a free joint, by name; `qpos` and `qvel` are their addresses in the
-        state.
-    jointed : dict
-        Tracked objects with one hinge or slide, by name; likewise.
+    objects, jointed : dict
+        Tracked objects with a free joint, and those with one hinge or slide, by name; `qpos` and
+        `qvel` are their addresses in the state.
     probe_cost : Cost or None
         The cost while probing, if it is not the task's.
-    planner : PlannerConfig
-        Settings of the planner.
-    belief : BeliefConfig
-        Settings of the particle filter.
-    simulation : SimulationConfig
-        Settings of the simulator.
-    file : TaskFile
-        All keys of the YAML file.
+    planner, belief, simulation, file : PlannerConfig, BeliefConfig, SimulationConfig, TaskFile
+        Settings; `file` has all keys of the YAML file.
 
     """
 
@@ -278,11 +266,7 @@ def load_task(name: str) -> Task:
 
 
 def parse_task(text: str, where: str = 'task') -> Task:
-    """
-    Return a task from a YAML text, such as a message on the topic `emppi/task`.
-
-    Its prior is that of `parameters`: only the belief reads the file that the key `prior` names.
-    """
+    """Return a task from a YAML text, as on `emppi/task`; its prior is that of `parameters`."""
     return _make(config.parse(text, where), where, None)
 
 
