@@ -21,73 +21,65 @@ def merged(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 def set_values(text: str, changes: Mapping[str, Any], where: str) -> str:
     """Return a YAML text with changes merged in; ConfigError if that needs rewriting the file."""
-    wanted = merged(yaml_loader.parse(text, where), changes)
-    edited = text
+    wanted, edited = merged(yaml_loader.parse(text, where), changes), text
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    assert isinstance(root, yaml.MappingNode)  # as `parse` requires
+    # from the end, so that places stay valid; of edits at one place the first comes first
+    edits = sorted([*_edits(text, root, changes)][::-1], key=lambda edit: edit[0], reverse=True)
+    for start, end, new in edits:
+        edited = f'{edited[:start]}{new}{edited[end:]}'
     try:
-        for path, value in _leaves(changes):
-            edited = _set(edited, path, value)
         agrees = yaml_loader.parse(edited, where) == wanted
-    except (ConfigError, yaml.YAMLError):
+    except ConfigError:
         agrees = False
     if not agrees:
-        names = ', '.join(': '.join(path) for path, _ in _leaves(changes))
+        names = ', '.join(_names(changes))
         raise ConfigError(f'{where}: {names}: cannot be set without rewriting the file by hand')
     return edited
 
 
-def _leaves(
-    changes: Mapping[str, Any], path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield path and value of everything in nested mappings that is not a mapping."""
+def _names(changes: Mapping[str, Any], prefix: str = '') -> Iterator[str]:
+    """Yield the path of everything in nested mappings that is not a mapping."""
     for name, value in changes.items():
         if isinstance(value, Mapping):
-            yield from _leaves(value, (*path, name))
+            yield from _names(value, f'{prefix}{name}: ')
         else:
-            yield (*path, name), value
+            yield prefix + name
 
 
-def _set(text: str, path: tuple[str, ...], value: Any) -> str:
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
-    assert node is not None  # `set_values` has read a mapping
-    for i, name in enumerate(path):
-        rest = _nested(path[i + 1 :], value)
-        if not isinstance(node, yaml.MappingNode):
-            return _replace(text, node, _nested(path[i:], value))
-        children = [child for key, child in node.value if key.value == name]
-        if not children:
-            return _add(text, node, name, rest)
-        node = children[0]
-    return _replace(text, node, value)
-
-
-def _nested(path: tuple[str, ...], value: Any) -> Any:
-    """Return a value inside of one mapping for each name of a path."""
-    for name in reversed(path):
-        value = {name: value}
-    return value
-
-
-def _replace(text: str, node: yaml.Node, value: Any) -> str:
-    start, end = node.start_mark.index, node.end_mark.index
-    space = ' ' if start == end else ''  # a key without a value
-    return f'{text[:start]}{space}{flow(value)}{text[end:]}'
-
-
-def _add(text: str, node: yaml.MappingNode, name: str, value: Any) -> str:
-    """Return the text with another key at the end of a mapping."""
-    entry = f'{name}: {flow(value)}'
-    if node.flow_style:
-        end = node.end_mark.index - 1  # before the brace
-        kept = text[:end].rstrip()
+def _edits(
+    text: str, node: yaml.MappingNode, changes: Mapping[str, Any]
+) -> Iterator[tuple[int, int, str]]:
+    """Yield start, end and replacement of all parts of the text that change."""
+    children = {key.value: child for key, child in node.value}
+    for name, value in changes.items():
+        child = children.get(name)
+        if isinstance(value, Mapping) and isinstance(child, yaml.MappingNode):
+            yield from _edits(text, child, value)
+        elif child is not None:
+            mapping = isinstance(child, yaml.MappingNode)
+            start, end = (
+                child.start_mark.index,
+                (_last(child) if mapping else child).end_mark.index,
+            )
+            yield start, end, ('' if start < end else ' ') + flow(value)  # ' ': without a value
+    added = [f'{name}: {flow(v)}' for name, v in changes.items() if name not in children]
+    if added and node.flow_style:
+        brace = node.end_mark.index - 1
         comma = ', ' if node.value else ''
-        return f'{kept}{comma}{entry}{text[end:]}'
-    last: yaml.Node = node  # a mapping of lines ends where the next one starts, after comments
-    while isinstance(last, yaml.CollectionNode) and last.value and not last.flow_style:
-        last = last.value[-1][1] if isinstance(last, yaml.MappingNode) else last.value[-1]
-    end = text.find('\n', last.end_mark.index)
-    end = len(text) if end < 0 else end
-    indent = ' ' * node.start_mark.column
-    return f'{text[:end]}\n{indent}{entry}{text[end:]}'
+        yield len(text[:brace].rstrip()), brace, comma + ', '.join(added)
+    elif added:
+        end = text.find('\n', _last(node).end_mark.index)
+        end = len(text) if end < 0 else end
+        indent = '\n' + ' ' * node.start_mark.column
+        yield end, end, ''.join(indent + entry for entry in added)
+
+
+def _last(node: yaml.Node) -> yaml.Node:
+    """Return the last value of lines, as their mapping ends where the next starts."""
+    while isinstance(node, yaml.CollectionNode) and node.value and not node.flow_style:
+        node = node.value[-1][1] if isinstance(node, yaml.MappingNode) else node.value[-1]
+    return node
 
 
 def flow(value: Any) -> str:
