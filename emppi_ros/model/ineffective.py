@@ -54,21 +54,17 @@ def _explain_friction(
     uncertain = {p.of for p in parameters if p.field == 'geom_friction'}
     fixed = np.array([names[other] not in uncertain for other in others])
     friction = model.geom_friction[others, parameter.element]
-    # at equal priority MuJoCo takes the larger friction of both
-    larger = (other_priority == priority) & fixed & (friction >= parameter.upper)
-    condim = np.where(
-        other_priority == priority, np.maximum(model.geom_condim[others], model.geom_condim[geom]),
-        np.where(other_priority > priority, model.geom_condim[others], model.geom_condim[geom]),
-    )  # fmt: skip
-    frictionless = condim < _CONDIM[parameter.element]
+    higher, equal = other_priority > priority, other_priority == priority
+    # at equal priority MuJoCo takes the larger friction, and condim, of both
+    larger = equal & fixed & (friction >= parameter.upper)
+    mine, theirs = model.geom_condim[geom], model.geom_condim[others]
+    condim = np.select([equal, higher], [np.maximum(theirs, mine), theirs], mine)
+    needed, upper = _CONDIM[parameter.element], parameter.upper
+    frictionless = (condim < needed) & ~higher & ~larger
     reasons = {
-        f'geoms of higher priority than its {priority}': other_priority > priority,
-        f'geoms of more friction than its upper bound {parameter.upper:g}: the larger counts': (
-            larger
-        ),
-        f'geoms with condim below {_CONDIM[parameter.element]}': (
-            frictionless & (other_priority <= priority) & ~larger
-        ),
+        f'geoms of higher priority than its {priority}': higher,
+        f'geoms of more friction than its upper bound {upper:g}: the larger counts': larger,
+        f'geoms with condim below {needed}': frictionless,
     }
     without = np.any(list(reasons.values()), axis=0)
     # a robot's fingers often have a friction of their own

@@ -93,7 +93,9 @@ def _add_joint(
         written = {'velocity': bounds.velocity, 'effort': bounds.effort}
         if kind != 'continuous':
             written |= {'lower': bounds.lower, 'upper': bounds.upper}
-        ET.SubElement(joint, 'limit', {key: _clipped(v) for key, v in written.items()})
+        for key, value in written.items():
+            written[key] = min(max(float(value), -_UNLIMITED), _UNLIMITED)
+        ET.SubElement(joint, 'limit', {key: repr(value) for key, value in written.items()})
     return joint
 
 
@@ -111,7 +113,9 @@ def _add_inertial(item: ET.Element, model: mujoco.MjModel, body: int) -> None:
 def _add_visuals(item: ET.Element, model: mujoco.MjModel, body: int) -> None:
     first = int(model.body_geomadr[body])
     for geom in range(first, first + int(model.body_geomnum[body])):
-        color = _color(model, geom)
+        material = int(model.geom_matid[geom])
+        rgba = model.geom_rgba[geom] if material < 0 else model.mat_rgba[material]
+        color = np.round(rgba.astype(np.float64), 6)
         if model.geom_group[geom] >= _SHOWN_GROUPS or color[3] == 0.0:
             continue
         pose = Pose(model.geom_pos[geom], model.geom_quat[geom])
@@ -120,14 +124,8 @@ def _add_visuals(item: ET.Element, model: mujoco.MjModel, body: int) -> None:
             _add_origin(visual, pose @ shape.pose)
             geometry = ET.SubElement(visual, 'geometry')
             ET.SubElement(geometry, shape.tag, shape.attributes)
-            material = ET.SubElement(visual, 'material', name=f'geom{geom}')
-            ET.SubElement(material, 'color', rgba=_text(color))
-
-
-def _color(model: mujoco.MjModel, geom: int) -> Array:
-    material = int(model.geom_matid[geom])
-    color = model.geom_rgba[geom] if material < 0 else model.mat_rgba[material]
-    return np.round(color.astype(np.float64), 6)
+            look = ET.SubElement(visual, 'material', name=f'geom{geom}')
+            ET.SubElement(look, 'color', rgba=_text(color))
 
 
 def _shapes(model: mujoco.MjModel, geom: int) -> list[_Geometry]:
@@ -196,10 +194,6 @@ def _add_origin(item: ET.Element, pose: Pose) -> None:
         roll, yaw = math.atan2(-m[1, 2], m[1, 1]), 0.0
     rpy = [roll, math.atan2(-m[2, 0], level), yaw]
     ET.SubElement(item, 'origin', xyz=_text(pose.position), rpy=_text(rpy))
-
-
-def _clipped(value: float) -> str:
-    return repr(min(max(float(value), -_UNLIMITED), _UNLIMITED))
 
 
 def _text(values: Sequence[float] | Array) -> str:

@@ -140,6 +140,7 @@ def from_model(
             raise ConfigError(f'truth: {unknown("parameter", key, entries)}')
         fixed = isinstance(value, (int, float))
         truths[key] = Prior('fixed', value=float(value)) if fixed else value
+    free = [model.body(i).name for i in model.jnt_bodyid[model.jnt_type == scene.FREE]]
     # built like a YAML file, so that every value is checked
     data = {
         'name': name,
@@ -151,7 +152,7 @@ def from_model(
         'simulation': {**_keys(simulation, {}), 'truth': _plain(truths)},
         'cost': {'cost': {}},
         'parameters': _plain(entries),
-        'objects': {**_free_bodies(model), **_plain(objects or {})},
+        'objects': {**{body: {'body': body} for body in free}, **_plain(objects or {})},
         'duration_s': duration_s,
     }
     file = config.build(schema.TaskFile, data, str(name))
@@ -263,13 +264,6 @@ def _belief(model: mujoco.MjModel) -> dict[str, Any]:
     }
     substep_s = min(0.002, float(model.opt.timestep))
     return {'particles': 64, 'substep_s': substep_s, 'likelihood': likelihood}
-
-
-def _free_bodies(model: mujoco.MjModel) -> dict[str, dict[str, Any]]:
-    """Return an entry of `objects` for each body with a free joint, named as the body."""
-    free = np.flatnonzero(model.jnt_type == scene.FREE)
-    names = [scene.names(model, 'body')[model.jnt_bodyid[joint]] for joint in free]
-    return {name: {'body': name} for name in names}
 
 
 def _success(model: mujoco.MjModel, qpos: Array, success: StateFunction | None) -> Residual:
