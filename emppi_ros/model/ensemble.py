@@ -25,20 +25,10 @@ JOINT_FIELDS = 'jnt_axis', 'jnt_pos', 'jnt_type'
 
 
 class State(NamedTuple):
-    """
-    State of a model, in the units of MuJoCo.
+    """State of a model, in the units of MuJoCo: positions `qpos` and velocities `qvel`."""
 
-    Attributes
-    ----------
-    qpos : (..., nq) array
-        Positions: m or rad; quaternions are wxyz.
-    qvel : (..., nv) array
-        Velocities: m/s or rad/s.
-
-    """
-
-    qpos: Array
-    qvel: Array
+    qpos: Array  # (..., nq) m or rad; quaternions are wxyz
+    qvel: Array  # (..., nv) m/s or rad/s
 
 
 class Records(NamedTuple):

@@ -15,23 +15,11 @@ MAX_POINTS = 10_000
 
 
 class Plan(NamedTuple):
-    """
-    Commands at points in time, linear between them.
+    """Velocities, positions or efforts of the commanded joints, linear between points in time."""
 
-    Attributes
-    ----------
-    start : float
-        Time at which the plan starts [s], on the clock that stamps measurements.
-    times : (n,) array
-        Times of the points, from `start` [s], increasing.
-    values : (n, joints) array
-        Velocity, position or effort of the commanded joints.
-
-    """
-
-    start: float
-    times: Array
-    values: Array
+    start: float  # s, on the clock that stamps measurements
+    times: Array  # (n,) s, of the points, from `start`, increasing
+    values: Array  # (n, joints)
 
     def at(self, time: float) -> Array:
         """Return the command (joints,) at a time; the end points hold beyond the ends."""

@@ -18,20 +18,10 @@ from emppi_ros.tasks.residuals import RESIDUALS, Residual
 
 
 class Costs(NamedTuple):
-    """
-    Costs of a set of rollouts; +inf for those that diverged.
+    """Costs of rollouts, `running` l(x_t) and `terminal` m(x_H); +inf for those that diverged."""
 
-    Attributes
-    ----------
-    running : (M, K, H) array
-        Cost of each step, l(x_t).
-    terminal : (M, K) array
-        Cost of the final state, m(x_H).
-
-    """
-
-    running: Array
-    terminal: Array
+    running: Array  # (M, K, H)
+    terminal: Array  # (M, K)
 
 
 def bind_residual(model: mujoco.MjModel, data: Mapping[str, object], where: str) -> Residual:
