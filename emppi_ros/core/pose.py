@@ -18,13 +18,13 @@ _TO_SCIPY, _FROM_SCIPY = [1, 2, 3, 0], [3, 0, 1, 2]
 
 class Pose(NamedTuple):
     """
-    Pose of a frame in its parent, by default the world: position [m] and unit quaternion wxyz.
+    Pose of a frame in its parent, by default the world: position (3,) [m], quaternion wxyz (4,).
 
     `a @ b` is the pose in the parent of a, if b is given in the frame of a.
     """
 
-    position: Array  # (3,)
-    quaternion: Array  # (4,)
+    position: Array
+    quaternion: Array  # of length 1
 
     def __matmul__(self, other: 'Pose') -> 'Pose':
         """Return a pose in the frame of this one as a pose in this one's parent."""

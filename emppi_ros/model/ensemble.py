@@ -25,10 +25,10 @@ JOINT_FIELDS = 'jnt_axis', 'jnt_pos', 'jnt_type'
 
 
 class State(NamedTuple):
-    """State of a model, in the units of MuJoCo: positions `qpos` and velocities `qvel`."""
+    """State in the units of MuJoCo: `qpos` (..., nq), quaternions wxyz, and `qvel` (..., nv)."""
 
-    qpos: Array  # (..., nq) m or rad; quaternions are wxyz
-    qvel: Array  # (..., nv) m/s or rad/s
+    qpos: Array  # m or rad
+    qvel: Array  # m/s or rad/s
 
 
 class Records(NamedTuple):

@@ -15,11 +15,11 @@ MAX_POINTS = 10_000
 
 
 class Plan(NamedTuple):
-    """Velocities, positions or efforts of the commanded joints, linear between points in time."""
+    """Commands `values` (n, joints) at `times` (n,) from `start` on [s], linear between them."""
 
-    start: float  # s, on the clock that stamps measurements
-    times: Array  # (n,) s, of the points, from `start`, increasing
-    values: Array  # (n, joints)
+    start: float  # on the clock that stamps measurements
+    times: Array  # increasing
+    values: Array  # velocity, position or effort of the commanded joints
 
     def at(self, time: float) -> Array:
         """Return the command (joints,) at a time; the end points hold beyond the ends."""

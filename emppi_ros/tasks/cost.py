@@ -18,10 +18,10 @@ from emppi_ros.tasks.residuals import RESIDUALS, Residual
 
 
 class Costs(NamedTuple):
-    """Costs of rollouts, `running` l(x_t) and `terminal` m(x_H); +inf for those that diverged."""
+    """Costs of rollouts: `running` (M, K, H), `terminal` (M, K); +inf for those that diverged."""
 
-    running: Array  # (M, K, H)
-    terminal: Array  # (M, K)
+    running: Array  # of each step, l(x_t)
+    terminal: Array  # of the final state, m(x_H)
 
 
 def bind_residual(model: mujoco.MjModel, data: Mapping[str, object], where: str) -> Residual:
