@@ -69,7 +69,7 @@ class BenchError(EmppiError):
 
 
 class ClusterError(BenchError):
-    """A cluster does not respond, is too small, or disconnected."""
+    """A cluster does not respond, lacks this package, or disconnected."""
 
 
 class ReplayError(EmppiError):
