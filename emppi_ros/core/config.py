@@ -8,6 +8,7 @@ the file, line and key, the value found and the values allowed.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 import dataclasses
+from functools import partial
 import math
 import sys
 import types
@@ -38,10 +39,10 @@ class Choices:
 
 def key(
     default: Any = dataclasses.MISSING,
+    doc: str = '',
     *,
     check: Callable[[Any], bool] | None = None,
     allowed: str | Choices = '',
-    doc: str = '',
 ) -> Any:
     """Return a dataclass field with a check, a text for the allowed values, and a description."""
     metadata = {'check': check, 'allowed': allowed, 'doc': doc}
@@ -50,21 +51,10 @@ def key(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def positive(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
-    """Return a field for a finite number above 0."""
-    return key(
-        default, check=lambda value: 0 < value < math.inf, allowed='a number above 0', doc=doc
-    )
-
-
-def non_negative(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
-    """Return a field for a number of at least 0."""
-    return key(default, check=lambda value: value >= 0, allowed='a non-negative number', doc=doc)
-
-
-def fraction(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
-    """Return a field for a number in (0, 1]."""
-    return key(default, check=lambda value: 0 < value <= 1, allowed='in (0, 1]', doc=doc)
+# fields for numbers, called with a default and a `doc`
+positive = partial(key, check=lambda value: 0 < value < math.inf, allowed='a number above 0')
+non_negative = partial(key, check=lambda value: value >= 0, allowed='a non-negative number')
+fraction = partial(key, check=lambda value: 0 < value <= 1, allowed='in (0, 1]')
 
 
 def one_of(*names: str, default: Any = dataclasses.MISSING, doc: str = '') -> Any:
@@ -173,9 +163,8 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
         return float(value)
     if hint is int and type(value) is int and abs(value) > MAX_INT:
         raise ConfigError(f'{where}: found {_show(value)}, expected an integer up to {MAX_INT}')
-    if hint is Any or (
-        hint in (int, str, bool, dict) and type(value) is hint  # type(), since True is an int
-    ):
+    # type(), since True is an int
+    if hint is Any or (hint in (int, str, bool, dict) and type(value) is hint):
         return value
     raise ConfigError(f'{where}: found {_show(value)}, expected {describe_type(hint)}')
 

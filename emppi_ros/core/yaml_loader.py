@@ -44,9 +44,7 @@ class _Loader(yaml.SafeLoader):
         for key_node, _ in node.value:
             key, line = self.construct_object(key_node, deep=True), key_node.start_mark.line + 1
             if not isinstance(key, str):
-                raise ConfigError(
-                    f'line {key_node.start_mark.line + 1}: key {key!r} is not a string'
-                )
+                raise ConfigError(f'line {line}: key {key!r} is not a string')
             if key in keys:
                 raise ConfigError(f'line {line}: key {key!r} given twice')
             keys.add(key)

@@ -286,11 +286,16 @@ class FollowingError:
 
     def bind(self, model: mujoco.MjModel) -> Residual:
         """Find the joints' velocity servos."""
-        servos = {
-            scene.names(model, 'joint')[model.actuator_trnid[i, 0]]: i
-            for i in range(model.nu)
-            if _is_velocity_servo(model, i)
-        }
+        gain = model.actuator_gainprm[:, :1]
+        bias = np.hstack([np.zeros((model.nu, 2)), -gain])  # force: kv * (command - velocity)
+        is_servo = (
+            (model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT.value)
+            & (model.actuator_gaintype == mujoco.mjtGain.mjGAIN_FIXED.value)
+            & (model.actuator_biastype == mujoco.mjtBias.mjBIAS_AFFINE.value)
+            & (model.actuator_biasprm[:, :3] == bias).all(axis=1)
+        )
+        joints = scene.names(model, 'joint')
+        servos = {joints[model.actuator_trnid[i, 0]]: i for i in np.flatnonzero(is_servo)}
         if not servos:
             raise SceneError('no joint has a velocity servo')
         for name in self.joints:
@@ -301,18 +306,6 @@ class FollowingError:
         return Residual(
             ('qvel', 'ctrl'), lambda f: f['qvel'][..., dofs] - f['ctrl'][..., actuators]
         )
-
-
-def _is_velocity_servo(model: mujoco.MjModel, actuator: int) -> bool:
-    """Return whether an actuator's force is kv * (command - joint velocity)."""
-    bias = model.actuator_biasprm[actuator, :3]
-    servo: bool = (
-        model.actuator_trntype[actuator] == mujoco.mjtTrn.mjTRN_JOINT.value
-        and model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED.value
-        and model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_AFFINE.value
-        and np.array_equal(bias, [0.0, 0.0, -model.actuator_gainprm[actuator, 0]])
-    )
-    return servo
 
 
 # YAML name -> its keys
