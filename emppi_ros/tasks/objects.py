@@ -42,6 +42,9 @@ class JointedObject(NamedTuple):
     rotation: Array  # (3, 3)
 
 
+TrackedObject = FreeObject | JointedObject
+
+
 def bind_free(model: mujoco.MjModel, name: str, settings: TrackedObjectConfig) -> FreeObject:
     """Return an object with a free joint; SceneError if its body has none."""
     body = prefix_errors(f'objects: {name}: body', scene.find, model, 'body', settings.body)
@@ -73,7 +76,7 @@ def bind_blocks(
     model: mujoco.MjModel,
     entries: Sequence[BlockConfig],
     parameters: Sequence[str],
-    objects: Mapping[str, FreeObject | JointedObject],
+    objects: Mapping[str, TrackedObject],
 ) -> tuple[Block, ...]:
     """Return the blocks of a belief, by default one; ConfigError if a parameter is not in one."""
     if not entries:
@@ -81,7 +84,8 @@ def bind_blocks(
     bound: list[Block] = []
     assigned: list[str] = []
     for i, entry in enumerate(entries):
-        where, dofs = f'belief: blocks[{i}]', []
+        where = f'belief: blocks[{i}]'
+        dofs: list[int] = []
         for name in entry.parameters:
             if name not in parameters:
                 known = unknown('parameter', name, parameters)

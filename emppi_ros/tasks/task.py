@@ -88,7 +88,7 @@ class Task:
                 self.jointed[name] = objects.bind_jointed(self.model, name, settings)
             else:
                 self.objects[name] = objects.bind_free(self.model, name, settings)
-        tracked = {**self.objects, **self.jointed}
+        tracked: dict[str, objects.TrackedObject] = {**self.objects, **self.jointed}
         # all objects whose poses a tracker reports
         self.tracked = {name: item.settings for name, item in tracked.items()}
         self.stages = bind_stages(self.model, file) if stages is None else stages
