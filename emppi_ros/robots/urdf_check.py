@@ -5,10 +5,10 @@ The URDF comes from a topic and is not trusted: it is parsed as a stream, withou
 and a DOCTYPE is refused, which excludes entities that expand.
 """
 
-import math
 from typing import NamedTuple
 import xml.etree.ElementTree as ET
 
+from emppi_ros.core.config import finite
 from emppi_ros.core.errors import unknown
 from emppi_ros.robots.robot import Robot
 
@@ -76,9 +76,8 @@ def check(robot: Robot, text: str) -> list[str]:
         if name in reader.duplicates:
             problems.append(f'the URDF has joint {name!r} more than once')
         elif name not in reader.joints:
-            problems.append(
-                f'the URDF lacks a joint: {_clip(unknown("joint", name, reader.joints))}'
-            )
+            known = _clip(unknown('joint', name, reader.joints))
+            problems.append(f'the URDF lacks a joint: {known}')
         else:
             problems += _compare(robot, i, reader.joints[name])
     return problems
@@ -95,35 +94,23 @@ def _compare(robot: Robot, i: int, joint: _Joint) -> list[str]:
     if joint.limit is None:
         return [f'joint {name!r} has no <limit> in the URDF']
     written = {'lower': '0', 'upper': '0', 'velocity': '', **joint.limit}  # URDF's defaults
-    values = {key: _number(written[key]) for key in ('lower', 'upper', 'velocity')}
-    problems = [
-        f'joint {name!r} has limit {key}={_clip(repr(written[key]))} in the URDF; '
-        'expected a finite number'
-        for key, value in values.items()
-        if value is None
-    ]
     ours = {
         'lower': (limits.position.lower[i], 'position down to', -1.0),
         'upper': (limits.position.upper[i], 'position up to', 1.0),
         'velocity': (limits.velocity[i], 'velocity up to', 1.0),
     }
+    problems = []
     for key, (value, words, sign) in ours.items():
-        theirs = values[key]
-        if theirs is not None and sign * (value - theirs) > TOLERANCE:
-            problems.append(
-                f'joint {name!r}: robot {robot.name!r} allows a {words} {value:g}, the URDF only '
-                f'{theirs:g}'
-            )
+        try:
+            theirs = finite(written[key])
+        except ValueError:
+            found = f'limit {key}={_clip(repr(written[key]))} in the URDF'
+            problems.append(f'joint {name!r} has {found}; expected a finite number')
+            continue
+        if sign * (value - theirs) > TOLERANCE:
+            allowed = f'a {words} {value:g}, the URDF only {theirs:g}'
+            problems.append(f'joint {name!r}: robot {robot.name!r} allows {allowed}')
     return problems
-
-
-def _number(text: str) -> float | None:
-    """Return a finite number, or None if the text is none."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def _clip(text: str) -> str:
