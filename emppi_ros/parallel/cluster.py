@@ -10,10 +10,11 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from importlib.util import find_spec
 import logging
+import math
 import queue
 import threading
 import time
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from distributed import Client, as_completed
 import numpy as np
@@ -32,12 +33,6 @@ _thread = threading.local()
 
 class _LostClusterError(ClusterError):
     """The cluster stays unavailable."""
-
-
-class _End(NamedTuple):
-    """Last element of a queue of results, with the error that ended it, if any."""
-
-    error: BaseException | None
 
 
 def compute_all(
@@ -139,35 +134,34 @@ def watched(
     The iterator that `produce` returns runs in a thread of its own and may hang there. `look`
     returns the current problem of the cluster or None; it is called while no result arrives.
     """
-    found: queue.Queue[Result | _End] = queue.Queue()
+    found: queue.Queue[tuple[bool, Any]] = queue.Queue()  # whether it is a result; or the end
 
     def work() -> None:
         try:
             for result in produce():
-                found.put(result)
+                found.put((True, result))
+            found.put((False, None))
         except BaseException as error:  # raised again by the consumer
-            found.put(_End(error))
-        else:
-            found.put(_End(None))
+            found.put((False, error))
 
     threading.Thread(target=work, name='cluster', daemon=True).start()
-    wrong_since: float | None = None
+    since = math.inf  # when the problem began
     while True:
         try:
-            item = found.get(timeout=LOOK_S)
+            is_result, item = found.get(timeout=LOOK_S)
         except queue.Empty:
             reason, now = look(), time.monotonic()
-            wrong_since = None if reason is None else wrong_since or now
-            if reason is not None and wrong_since is not None and now - wrong_since > PATIENCE_S:
+            since = min(since, now) if reason else math.inf
+            if reason and now - since > PATIENCE_S:
                 raise _LostClusterError(reason) from None
             continue
-        wrong_since = None
-        if not isinstance(item, _End):
+        since = math.inf
+        if is_result:
             yield item
-        elif item.error is None:
+        elif item is None:
             return
         else:
-            raise item.error
+            raise item
 
 
 def trouble(client: Client) -> str | None:
