@@ -23,7 +23,7 @@ from emppi_ros.articulation.tracks import Tracks
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.multiple_shooting.simulation import Inputs, make_ensemble, roll_out
-from emppi_ros.identification.multiple_shooting.start_fits import fit_starts
+from emppi_ros.identification.multiple_shooting.windows import fit_starts
 from emppi_ros.model import scene
 from emppi_ros.recordings.motion import Motion
 from emppi_ros.tracking import renderer

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.identification.bayessim.gaussian_mixture import GaussianMixture
+from emppi_ros.identification.bayessim.mixtures import GaussianMixture
 
 _LOG_SCALES = -6.0, 10.0  # bounds of the log of a root's diagonal
 _OUTPUT_SHARE = 0.1  # of the usual size of initial weights: mixtures start out alike

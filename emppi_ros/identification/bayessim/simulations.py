@@ -37,24 +37,18 @@ class PairSimulation:
     """Simulates pairs by their number."""
 
     def __init__(
-        self,
-        problem: ShootingProblem,
-        starts: Sequence[StartDistribution],
-        summary: str,
-        seed: int,
-        pairs: int,
-        threads: int = 0,
-    ) -> None:
+        self, problem: ShootingProblem, starts: Sequence[StartDistribution], summary: str,
+        seed: int, pairs: int, threads: int = 0,
+    ) -> None:  # fmt: skip
         """Create the models for a number of pairs; `starts` are of each recording."""
         self._problem, self._starts, self._seed = problem, starts, seed
-        self._summary = SUMMARIES[summary]
-        measured = np.isfinite(problem.noise)
-        rows = np.ones((len(problem.controls), len(measured)), bool)
-        if problem.observed is not None:
-            rows = problem.observed
-        self._sampled = np.all(rows[:, measured], axis=1)  # steps with a measurement of everything
-        for begin, end in zip(*_bounds(problem), strict=True):
-            check_length(int(np.sum(self._sampled[begin:end])))
+        self._summary, steps = SUMMARIES[summary], len(problem.controls)
+        measured, observed = np.isfinite(problem.noise), problem.observed
+        complete = np.ones(steps, bool) if observed is None else observed[:, measured].all(axis=1)
+        self._steps = np.split(np.arange(steps), problem.first_steps[1:])  # of each recording
+        self._sampled = [complete[part] for part in self._steps]  # where all was measured
+        for sampled in self._sampled:
+            check_length(int(np.sum(sampled)))
         self._ensemble = Ensemble(problem.model, problem.parameters, pairs, 1, threads)
 
     def simulate(self, numbers: Array) -> Pairs:
@@ -65,13 +59,11 @@ class PairSimulation:
         coordinates = np.array([rng.uniform(-LIMIT, LIMIT, size) for rng in rngs])
         ensemble.write(problem.theta(coordinates))
         parts, diverged = [], np.zeros(len(rngs), bool)
-        for start, begin, end in zip(self._starts, *_bounds(problem), strict=True):
+        for start, steps, rows in zip(self._starts, self._steps, self._sampled, strict=True):
             drawn = start.mean + _normal(rngs, len(start.mean)) @ start.root.T
-            steps = np.arange(begin, end)[None]
-            states, lost = roll_out(ensemble, problem.inputs, steps, drawn[:, None])
+            states, lost = roll_out(ensemble, problem.inputs, steps[None], drawn[:, None])
             diverged |= lost
-            noise = _normal(rngs, end - begin, states.shape[-1])
-            rows = self._sampled[begin:end]
+            noise = _normal(rngs, len(steps), states.shape[-1])
             parts.append(self._summarize(states[:, 0, rows], noise[:, rows]))
         summaries = np.concatenate(parts, axis=1)
         return Pairs(
@@ -81,21 +73,18 @@ class PairSimulation:
 
     def observed(self) -> Array:
         """Return the summary (F,) of the recordings."""
-        states = self._problem.references[None]
-        return np.concatenate(
-            [
-                self._summarize(states[:, begin:end][:, self._sampled[begin:end]], np.zeros(()))
-                for begin, end in zip(*_bounds(self._problem), strict=True)
-            ],
-            axis=1,
-        )[0]
+        states = [
+            self._problem.references[None, steps[rows]]
+            for steps, rows in zip(self._steps, self._sampled, strict=True)
+        ]
+        parts = [self._summarize(part, np.zeros(())) for part in states]
+        return np.concatenate(parts, axis=1)[0]
 
     def _summarize(self, states: Array, noise: Array) -> Array:
         """Return summaries of what is measured of states (N, T, S), with normal noise."""
-        problem = self._problem
-        measured = np.isfinite(problem.noise)
-        sd = np.where(measured, problem.noise, 0.0)
-        values = (states + sd * noise) / problem.scale
+        measured = np.isfinite(self._problem.noise)
+        sd = np.where(measured, self._problem.noise, 0.0)
+        values = (states + sd * noise) / self._problem.scale
         return self._summary(values[..., measured])
 
 
@@ -129,8 +118,7 @@ def simulate_all(
         blocks = [*([] if pairs is None else [pairs]), *simulate(numbers)]
         pairs = Pairs(*(np.concatenate(columns) for columns in zip(*blocks, strict=True)))
         watch(pairs)
-    valid = _valid(pairs)
-    return Pairs(*(part[valid][:count] for part in pairs))
+    return Pairs(*(part[_valid(pairs)][:count] for part in pairs))
 
 
 def _simulator(
@@ -145,12 +133,6 @@ def _simulator(
 
 def _valid(pairs: Pairs) -> Bools:
     return np.all(np.isfinite(pairs.summaries), axis=1)
-
-
-def _bounds(problem: ShootingProblem) -> tuple[list[int], list[int]]:
-    """Return first and last step of each recording."""
-    begins = list(problem.first_steps or (0,))
-    return begins, [*begins[1:], len(problem.controls)]
 
 
 def _normal(rngs: list[np.random.Generator], *shape: int) -> Array:

@@ -4,11 +4,9 @@ Constrained Stein variational gradient descent (Heiden et al., ICRA 2022).
 Particles follow the SVGD direction. Each satisfies its own constraints (parameter limits, and
 continuity between windows) by a quadratic penalty whose stiffness grows, in place of the paper's
 multipliers. A last phase that is not in the paper refines particles by MCMC (`mcmc_refinement`).
-Particles begin all over the limits, or near an estimate (`ParticleStart`) if windows are
-independent.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,11 +16,8 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.identification.csvgd.mcmc_refinement import McmcRefinement
 from emppi_ros.identification.csvgd.svgd import SteinNewton
 from emppi_ros.identification.multiple_shooting import target_density
-from emppi_ros.identification.multiple_shooting.initial_particles import (
-    ParticleStart,
-    initial_particles,
-)
-from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
+from emppi_ros.identification.multiple_shooting.particles import initial_particles
+from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
 from emppi_ros.parallel.workers import Share
 
 
@@ -41,32 +36,10 @@ class CsvgdConfig:
 class CsvgdState(NamedTuple):
     """Checkpoint of an inference after some iterations."""
 
-    iteration: int
+    iteration: int | Array
     z: Array  # (N, D)
     damping: Array  # (N,) of the next step
-    steps: int  # total physics steps
-
-    def to_arrays(self) -> dict[str, Array]:
-        """Return all fields as arrays by name."""
-        return {name: np.asarray(value) for name, value in self._asdict().items()}
-
-    @classmethod
-    def of_arrays(cls, arrays: Mapping[str, Array]) -> 'CsvgdState':
-        """Return the state stored by `to_arrays`."""
-        z, damping = arrays['z'], arrays['damping']
-        return cls(int(arrays['iteration']), z, damping, int(arrays['steps']))
-
-
-class CsvgdProgress(NamedTuple):
-    """Checkpoint and density of an iteration, for callbacks."""
-
-    state: CsvgdState
-    evaluation: target_density.Evaluation
-
-    @property
-    def iteration(self) -> int:
-        """Number of completed iterations."""
-        return self.state.iteration
+    steps: int | Array  # total physics steps
 
 
 class CsvgdPosterior(NamedTuple):
@@ -95,23 +68,35 @@ def has_settled(before: Array, z: Array, curvature: Array) -> bool:
     return bool(length < moved.sum() ** -0.5)
 
 
+def draw_particles(
+    mean: Array, covariance: Array, particles: int, unknown: int, seed: int
+) -> Array:
+    """Return particles (N, D) of a normal distribution; parameters are reflected at limits."""
+    rng = np.random.default_rng([seed, 0, 2])  # a stream that no draw of the refinement uses
+    root = np.linalg.cholesky(covariance)
+    z = mean + rng.standard_normal((particles, len(mean))) @ root.T
+    inside = LIMIT - np.abs(LIMIT - z[:, :unknown])
+    z[:, :unknown] = np.clip(np.abs(inside + LIMIT) - LIMIT, -LIMIT, LIMIT)
+    return z
+
+
 def infer(
     problem: ShootingProblem,
     settings: CsvgdConfig,
     threads: int = 0,
-    watch: Callable[[CsvgdProgress], None] = lambda _: None,
+    watch: Callable[[CsvgdState, Array], None] = lambda *_: None,
     state: CsvgdState | None = None,
     share: Share | None = None,
-    begin: ParticleStart | None = None,
+    begin: tuple[Array, Array] | None = None,
 ) -> CsvgdPosterior:
     """
     Return particles of the posterior.
 
-    `watch` is called before every iteration. Passing one of the states it received as `state`
-    resumes the inference, with the same bits as without the interruption. `share` simulates
-    particles on a cluster, which changes no bit either. Particles that `begin` near one estimate
-    need no growing stiffness, ascent or jumps: they move until their mean has settled, and draws
-    follow.
+    `watch` is called with state and log densities (N,) before every iteration. One of these as
+    `state` resumes the inference, with the same bits as without the interruption. `share`
+    simulates particles on a cluster, which changes no bit either. Particles that `begin` near one
+    estimate, with its mean (D,) and covariance (D, D), need no growing stiffness, ascent or jumps:
+    they move until their mean has settled, and draws follow.
     """
     simulation = target_density.ParticleSimulation(
         problem, settings.windows, settings.particles, threads, share
@@ -122,7 +107,7 @@ def infer(
     elif begin is None:
         z = initial_particles(shooter)
     else:
-        z = begin.draw(settings.particles, shooter.unknown, settings.seed)
+        z = draw_particles(*begin, settings.particles, shooter.unknown, settings.seed)
     now = density(z)
     stepper = SteinNewton(density, len(z))
     refinement = McmcRefinement(density, simulation.make_continuous, shooter, settings.seed)
@@ -135,12 +120,11 @@ def infer(
         svgd_end, stiffnesses = draws_start, stiffnesses[-1:]
     iteration = 0
     if state is not None:
-        iteration, shooter.steps = state.iteration, state.steps
+        iteration, shooter.steps = int(state.iteration), int(state.steps)
         (stepper if iteration <= svgd_end else refinement).damping = state.damping
     while iteration < last:
         damping = (stepper if iteration <= svgd_end else refinement).damping
-        saved = CsvgdState(iteration, z, damping, shooter.steps)
-        watch(CsvgdProgress(saved, now))
+        watch(CsvgdState(iteration, z, damping, shooter.steps), now.log_p)
         if iteration < svgd_end:
             before, stiffness = z, float(stiffnesses[min(iteration, len(stiffnesses) - 1)])
             z, now = stepper.step(z, now, stiffness)

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import qmc
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
@@ -33,13 +34,9 @@ class MultipleShooting:
     """Simulates N particles in W windows of h steps each."""
 
     def __init__(
-        self,
-        problem: ShootingProblem,
-        particles: int,
-        windows: int = 1,
-        threads: int = 0,
+        self, problem: ShootingProblem, particles: int, windows: int = 1, threads: int = 0,
         slopes: bool = True,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Set up N (1 + P + S) models with W rollouts each; without derivatives, N models."""
         count = len(problem.controls)
         if windows < 1 or count % windows:
@@ -63,34 +60,32 @@ class MultipleShooting:
         self.lasts = np.append(self.firsts[1:], windows) - 1
         joined = np.setdiff1d(np.arange(1, windows), self.firsts) if problem.continuous else ()
         self.joined = [int(window) for window in joined]  # windows that continue the previous one
+        self.scale = problem.scale  # (S,) the spread of states: their unit in z
+        self.measurements = self.by_window(problem.references / self.scale)  # (W, h, S)
         self.time_steps = np.arange(count).reshape(windows, self.length)
+        self.cost = particles * self.variants * count  # physics steps of `simulate`
+        turns = int(np.max(self.lasts - self.firsts))  # windows in sequence
+        self.join_cost = turns * particles * len(self.firsts) * self.length
         self.steps = 0  # total physics steps
         self._threads = threads
 
     @cached_property
-    def ensemble(self) -> Ensemble:
+    def _ensemble(self) -> Ensemble:
         """The models, created on first use: a cluster may simulate instead."""
-        models, problem = self.particles * self.variants, self.problem
-        return Ensemble(problem.model, problem.parameters, models, self.windows, self._threads)
+        return self._models(self.particles * self.variants, self.windows)
 
-    @property
-    def cost(self) -> int:
-        """Number of physics steps of one simulation of all particles."""
-        return self.particles * self.variants * self.windows * self.length
+    @cached_property
+    def _joining(self) -> Ensemble:
+        """One model per particle, with one rollout per recording."""
+        return self._models(self.particles, len(self.firsts))
+
+    def _models(self, models: int, rollouts: int) -> Ensemble:
+        problem = self.problem
+        return Ensemble(problem.model, problem.parameters, models, rollouts, self._threads)
 
     def by_window(self, rows: npt.NDArray[_T]) -> npt.NDArray[_T]:
         """Return rows of all steps (T, S) by window, (W, h, S)."""
         return rows.reshape(self.windows, self.length, -1)
-
-    @cached_property
-    def scale(self) -> Array:
-        """The spread (S,) of states: their unit in z."""
-        return self.problem.scale
-
-    @property
-    def measurements(self) -> Array:
-        """The measured states (W, h, S) in units of their spread."""
-        return self.by_window(self.problem.references / self.scale)
 
     @cached_property
     def noise(self) -> Array:
@@ -115,7 +110,7 @@ class MultipleShooting:
         else:
             starts = np.repeat(starts[:, None], self.variants, axis=1)
         starts = starts.reshape(-1, self.windows, self.states)
-        states, diverged = roll_out(self.ensemble, self.problem.inputs, self.time_steps, starts)
+        states, diverged = roll_out(self._ensemble, self.problem.inputs, self.time_steps, starts)
         self.steps += self.cost
         states /= self.scale
         states = states.reshape(self.particles, self.variants, *states.shape[1:])
@@ -138,7 +133,7 @@ class MultipleShooting:
             steps[:, : self.unknown] = taken
             index = np.arange(self.unknown)
             rows[:, 1 + index, index] = moved
-        self.ensemble.write(rows.reshape(-1, self.unknown))
+        self._ensemble.write(rows.reshape(-1, self.unknown))
         return steps
 
     def starts(self, z: Array) -> Array:
@@ -157,43 +152,35 @@ class MultipleShooting:
         starts[self.firsts] = self.problem.start / self.scale
         return starts[self.first :]
 
-
-class WindowJoiner:
-    """Sets the start of each window to the end of the one before."""
-
-    def __init__(self, shooter: MultipleShooting, threads: int = 0) -> None:
-        """Set up one model per particle, with one rollout per recording."""
-        self.shooter, self._threads = shooter, threads
-        self._turns = int(np.max(shooter.lasts - shooter.firsts))  # windows in sequence
-
-    @cached_property
-    def _ensemble(self) -> Ensemble:
-        problem, recordings = self.shooter.problem, len(self.shooter.firsts)
-        return Ensemble(
-            problem.model, problem.parameters, self.shooter.particles, recordings, self._threads
-        )
-
-    @property
-    def cost(self) -> int:
-        """Number of physics steps of one call of `join`."""
-        shooter = self.shooter
-        return self._turns * shooter.particles * len(shooter.firsts) * shooter.length
-
     def join(self, z: Array) -> Array:
         """Return particles (N, D) with continuous trajectories: zero defects."""
-        shooter, z = self.shooter, z.copy()
-        if not shooter.joined:
+        z = z.copy()
+        if not self.joined:
             return z
-        firsts, lasts, scale = shooter.firsts, shooter.lasts, shooter.scale
-        self._ensemble.write(shooter.problem.theta(z[:, : shooter.unknown]))
-        start = np.broadcast_to(shooter.problem.start, (len(z), len(firsts), shooter.states))
-        if not shooter.first:
-            start = shooter.starts(z)[:, firsts] * scale
-        shooter.steps += self.cost
-        for count in range(self._turns):
+        firsts, lasts = self.firsts, self.lasts
+        self._joining.write(self.problem.theta(z[:, : self.unknown]))
+        start = np.broadcast_to(self.problem.start, (len(z), len(firsts), self.states))
+        if not self.first:
+            start = self.starts(z)[:, firsts] * self.scale
+        self.steps += self.join_cost
+        for count in range(int(np.max(lasts - firsts))):
             # finished recordings repeat their last window; the result is unused
-            steps = shooter.time_steps[np.minimum(firsts + count, lasts)]
-            start = roll_out(self._ensemble, shooter.problem.inputs, steps, start)[0][:, :, -1]
+            steps = self.time_steps[np.minimum(firsts + count, lasts)]
+            start = roll_out(self._joining, self.problem.inputs, steps, start)[0][:, :, -1]
             for row in np.flatnonzero(firsts + count < lasts):
-                z[:, shooter.start_slice(firsts[row] + count + 1)] = start[:, row] / scale
+                z[:, self.start_slice(firsts[row] + count + 1)] = start[:, row] / self.scale
         return z
+
+
+def sobol_parameters(problem: ShootingProblem, particles: int) -> Array:
+    """Return parameter coordinates (N, P) of the Sobol sequence without its first point."""
+    powers = int(np.ceil(np.log2(particles + 1)))
+    sequence = qmc.Sobol(len(problem.parameters), scramble=False)
+    points = sequence.random_base2(powers)[1 : particles + 1]
+    return LIMIT * (2.0 * points - 1.0)
+
+
+def initial_particles(shooter: MultipleShooting) -> Array:
+    """Return initial particles (N, D): Sobol parameters, and windows starting as measured."""
+    starts = np.tile(shooter.measured_starts().ravel(), (shooter.particles, 1))
+    return np.concatenate([sobol_parameters(shooter.problem, shooter.particles), starts], axis=1)

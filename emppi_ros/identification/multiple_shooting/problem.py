@@ -64,10 +64,6 @@ class ShootingProblem:
             )
         if not np.all(np.isfinite(self.references)):
             raise IdentificationError('references contain values that are not finite')
-        if self.observed is not None and self.observed.shape != (steps, size):
-            raise IdentificationError(
-                f'observed of shape {self.observed.shape}; expected ({steps}, {size})'
-            )
         many = (len(self.first_steps), size) if self.first_steps else (size,)
         if self.start.shape != many or self.noise.shape != (size,) or np.any(self.noise <= 0):
             raise IdentificationError(

@@ -22,8 +22,7 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.inferred_joints import displaced_models
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.multiple_shooting.simulation import Inputs, make_ensemble, roll_out
-from emppi_ros.identification.multiple_shooting.start_fits import FREEDOM
-from emppi_ros.identification.multiple_shooting.windows import score_covariance
+from emppi_ros.identification.multiple_shooting.windows import FREEDOM, score_covariance
 from emppi_ros.identification.shooting.estimation import ShootingEstimate
 from emppi_ros.recordings.motion import Motion
 

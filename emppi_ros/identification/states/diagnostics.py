@@ -1,6 +1,7 @@
 """Diagnostics: whether the model explains the recordings, they agree, and commands lag."""
 
 from collections.abc import Sequence
+import copy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,11 +12,11 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states import solver
-from emppi_ros.identification.states.estimation import StatesEstimate, initial_states
+from emppi_ros.identification.states.estimation import StatesEstimate, estimate, initial_states
 from emppi_ros.identification.states.residuals import rates
 from emppi_ros.identification.states.solver import SolverConfig
 from emppi_ros.model import scene
-from emppi_ros.recordings.motion import Motion
+from emppi_ros.recordings.motion import Motion, join, physical_step, resample_and_split
 from emppi_ros.recordings.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
 from emppi_ros.recordings.recordings import Recording
 
@@ -26,6 +27,8 @@ _DISAGREEMENT = 10.0  # standard deviations, which are too small by several time
 _MIN_EXPLAINED = 0.5  # of the residual cost
 _MIN_LAG = 0.05  # steps
 _MIN_COST = 1e-30  # a mean cost of rounding
+_SHORTER = 1.5  # a step that is longer than the physical one by this factor is compared with it
+_BETTER = 0.5  # of the variance that the residuals cause
 
 
 def check_model(plant: Plant, motion: Motion, result: StatesEstimate) -> None:
@@ -35,28 +38,31 @@ def check_model(plant: Plant, motion: Motion, result: StatesEstimate) -> None:
     Degrees of freedom that depend on no parameter, such as an object in a hand, are not checked.
     """
     joints = scene.names(plant.model, 'joint')
-    uncertainty = result.uncertainty
+    uncertainty, scalar = result.uncertainty, plant.model.nq == plant.model.nv
     for part, deviation, impulse in zip(
         motion.parts, uncertainty.observation_sd, uncertainty.impulse_sd, strict=True
     ):
         inertial = _inertial_forces(plant, result, part)
         lacking = impulse / plant.model.opt.timestep
-        span = np.ptp(motion.qpos[part], axis=0) if plant.model.nq == plant.model.nv else None
         for dof in np.flatnonzero(uncertainty.affected):
-            name = joints[plant.model.dof_jntid[dof]]
+            span = np.ptp(motion.qpos[part, dof]) if scalar else np.inf
             if lacking[dof] > _MAX_UNEXPLAINED * inertial[dof]:
-                raise IdentificationError(
-                    f'joint {name!r}: the model does not match: it lacks {lacking[dof]:.3g} N m '
-                    f'(or N) of the {inertial[dof]:.3g} that accelerate it (rms): check units, '
-                    'signs and commands of the recording, and missing parts of the model'
+                fault = (
+                    f'it lacks {lacking[dof]:.3g} N m (or N) of the {inertial[dof]:.3g} that '
+                    'accelerate it (rms)'
                 )
-            if span is not None and deviation[dof] > _MAX_DEVIATION * span[dof]:
-                raise IdentificationError(
-                    f'joint {name!r}: the model does not match: its states deviate by '
-                    f'{deviation[dof]:.3g} rad (or m) from a motion over {span[dof]:.3g} (rms): '
-                    'check units, signs and commands of the recording, and missing parts of '
-                    'the model'
+            elif deviation[dof] > _MAX_DEVIATION * span:
+                fault = (
+                    f'its states deviate by {deviation[dof]:.3g} rad (or m) from a motion over '
+                    f'{span:.3g} (rms)'
                 )
+            else:
+                continue
+            raise IdentificationError(
+                f'joint {joints[plant.model.dof_jntid[dof]]!r}: the model does not match: '
+                f'{fault}: check units, signs and commands of the recording, and missing parts '
+                'of the model'
+            )
 
 
 def _inertial_forces(plant: Plant, result: StatesEstimate, part: slice) -> Array:
@@ -64,20 +70,16 @@ def _inertial_forces(plant: Plant, result: StatesEstimate, part: slice) -> Array
     model, qpos = plant.at(result.theta), result.solution.qpos[part]
     a = rates(model, qpos)[1]
     data, forces = mujoco.MjData(model), np.empty_like(a)
-    for k, row in enumerate(forces):
-        data.qpos[:] = qpos[k + 1]
+    for row, data.qpos[:], acceleration in zip(forces, qpos[1:-1], a, strict=True):
         mujoco.mj_fwdPosition(model, data)
-        mujoco.mj_mulM(model, data, row, a[k])
+        mujoco.mj_mulM(model, data, row, acceleration)
     return np.sqrt(np.mean(forces**2, axis=0))
 
 
 def note_deviations(
-    plant: Plant,
-    names: Sequence[str],
-    recordings: Sequence[Recording],
-    motion: Motion,
+    plant: Plant, names: Sequence[str], recordings: Sequence[Recording], motion: Motion,
     result: StatesEstimate,
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """
     Return a note on the joints whose states deviate from the measurements by more than noise.
 
@@ -220,3 +222,60 @@ def _delay(motion: Motion, steps: int) -> Motion:
         [np.clip(np.arange(r.start, r.stop) - steps, r.start, r.stop - 1) for r in motion.parts]
     )
     return replace(motion, ctrl=motion.ctrl[rows], applied=motion.applied[rows])
+
+
+def note_timing(
+    plant: Plant, recordings: Sequence[Recording], held_out: float, config: SolverConfig,
+    motion: Motion, result: StatesEstimate,
+) -> tuple[float | None, list[str]]:  # fmt: skip
+    """
+    Return the lag of the commands [s] if there is one, and notes on what biases the estimates.
+
+    A step that is too long looks like a lag, so the lag is not mentioned beside it.
+    """
+    lag = estimate_lag(plant, motion, config, result)
+    correlated = note_correlation(plant, motion, result)
+    notes = [] if lag is None else lag.notes
+    if correlated:
+        shorter = _find_shorter_step(plant, recordings, held_out, config, (motion, result))
+        if shorter is not None:
+            notes = [
+                f'the step of {plant.model.opt.timestep:.3g} s is too long for this motion, and '
+                f'biases the estimates: give --step {shorter:.6g}'
+            ]
+    return None if lag is None else lag.seconds, [*notes, *correlated]
+
+
+def _find_shorter_step(
+    plant: Plant, recordings: Sequence[Recording], held_out: float, config: SolverConfig,
+    used: tuple[Motion, StatesEstimate],
+) -> float | None:  # fmt: skip
+    """
+    Return the physical step if residuals cause less than half of the variance with it.
+
+    `used` are the motion and the estimate with the plant's own step. None if that is as good, if
+    commands lag with the other step, too, or if there is no estimate with it.
+    """
+    step = physical_step(recordings, plant.model)
+    if plant.model.opt.timestep < _SHORTER * step:
+        return None
+    finer = replace(plant, model=copy.copy(plant.model))
+    finer.model.opt.timestep = step
+    try:
+        parts = resample_and_split(recordings, finer.model, finer.bodies, held_out)
+        motion = join([earlier for earlier, _ in parts])
+        other = estimate(finer, motion, config)
+    except IdentificationError:
+        return None
+    if _variance(motion, other) > _BETTER * _variance(*used):
+        return None
+    lag = estimate_lag(finer, motion, config, other)
+    return step if lag is None or not lag.notes else None
+
+
+def _variance(motion: Motion, result: StatesEstimate) -> float:
+    """Return the largest variance of the mean residual of a joint, in arbitrary units."""
+    counts = np.array([motion.observed[part].sum(axis=0) for part in motion.parts])
+    uncertainty = result.uncertainty
+    each = uncertainty.observation_sd**2 * uncertainty.correlation / np.maximum(counts, 1)
+    return float(np.nanmax(each[:, uncertainty.affected], initial=0.0))

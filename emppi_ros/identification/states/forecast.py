@@ -12,8 +12,8 @@ from emppi_ros.identification.common.figures import HeldOutForecast, coordinates
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states.estimation import StatesEstimate
 from emppi_ros.identification.states.normal_equations import StateFactorization, assemble
-from emppi_ros.identification.states.residuals import forces_known, linearize
-from emppi_ros.recordings.motion import Motion, delay_rows, difference, displace
+from emppi_ros.identification.states.residuals import commands, forces_known, linearize
+from emppi_ros.recordings.motion import Motion, difference, displace, join
 
 _HORIZON_S = 0.5  # errors of any model grow with time, and beyond this with the motion's own
 _CONTRADICTED = 3.0  # standard deviations, RMS over the horizon
@@ -72,23 +72,18 @@ def forecast(
     For each of `thetas` (n, P) MuJoCo simulates the T steps of `later`, with its inputs. `ends`
     (n, 2, nv) are tangents by which the known configurations are displaced.
     """
-    before = slice(
-        earlier.steps - 1, earlier.steps - 1 + later.steps
-    )  # inputs of the steps before
-    ctrl = np.concatenate([earlier.ctrl, later.ctrl])
-    applied = np.concatenate([earlier.applied, later.applied])[before]
+    whole = replace(join([earlier, later]), begins=(0,))
+    acting = slice(earlier.steps - 1, whole.steps - 1)  # inputs of the steps before
     motions = np.empty((len(thetas), *later.qpos.shape))
     if ends is None:
         ends = np.zeros((len(thetas), _ENDS, plant.model.nv))
     for rows, theta, tangents in zip(motions, thetas, ends, strict=True):
         model, start = plant.at(theta), displace(plant.model, earlier.qpos[-_ENDS:], tangents)
-        acting = ctrl
-        if plant.delay is not None:
-            acting = delay_rows(ctrl, [0], plant.delay(theta) / model.opt.timestep)
         data = mujoco.MjData(model)
         last = difference(model, start[:1], start[1:])[0]
         data.qpos[:], data.qvel[:] = start[1], last / model.opt.timestep
-        inputs = zip(rows, acting[before], applied, strict=True)
+        ctrl = commands(plant, whole, theta)[acting]
+        inputs = zip(rows, ctrl, whole.applied[acting], strict=True)
         for row, data.ctrl[:], data.qfrc_applied[:] in inputs:
             mujoco.mj_step(model, data)
             row[:] = data.qpos

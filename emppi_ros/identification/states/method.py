@@ -15,7 +15,7 @@ from emppi_ros.identification.common import options as fields
 from emppi_ros.identification.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.methods import Identification, Method, RunSettings
-from emppi_ros.identification.states import diagnostics, forecast, step_check
+from emppi_ros.identification.states import diagnostics, forecast
 from emppi_ros.identification.states.estimation import StatesEstimate, estimate
 from emppi_ros.identification.states.solver import Iterate, ProgressCallback, SolverConfig
 from emppi_ros.model import scene
@@ -68,12 +68,14 @@ class StatesMethod(Method):
 
             motions = [earlier for earlier, _ in parts]
             motion, result, notes = fit_recordings(plant, motions, names, config, progress)
-            lag_s, advice = _advise(plant, recordings, run.held_out, config, (motion, result))
+            lag_s, advice = diagnostics.note_timing(
+                plant, recordings, run.held_out, config, motion, result
+            )
             advance(total)
         summary = summarize(plant, result)
         if lag_s is not None:
             summary['command_lag_s'] = lag_s
-        notes = [*notes, *advice]
+        notes += advice
         notes += diagnostics.note_deviations(plant, names, recordings, motion, result)
         prior = draw_prior(plant, motion, parts, result, (config, options.spread, run.seed))
         if prior.missed and run.out is not None:
@@ -81,12 +83,12 @@ class StatesMethod(Method):
         notes += prior.notes(options.spread)
         if notes:
             summary['notes'] = '; '.join(notes)
-        samples, forecasts = prior.samples, [part for part in prior.forecasts if part is not None]
+        forecasts = [part for part in prior.forecasts if part is not None]
         if forecasts:
             summary['held_out_error'] = figures.forecast_error(forecasts)
         return Identification(
             summary,
-            samples,
+            prior.samples,
             posterior_samples.excited(result.knowledge),
             {
                 'state_weight': config.state_weight,
@@ -100,46 +102,12 @@ class StatesMethod(Method):
         )
 
 
-def _advise(
-    plant: Plant,
-    recordings: Sequence[Recording],
-    held_out: float,
-    config: SolverConfig,
-    fit: tuple[Motion, StatesEstimate],
-) -> tuple[float | None, list[str]]:
-    """
-    Return the lag of the commands [s] if there is one, and notes on what biases the estimates.
-
-    A step that is too long looks like a lag, so the lag is not mentioned beside it.
-    """
-    motion, result = fit
-    lag = diagnostics.estimate_lag(plant, motion, config, result)
-    correlated = diagnostics.note_correlation(plant, motion, result)
-    notes = [] if lag is None else list(lag.notes)
-    if correlated:
-        shorter = step_check.find_shorter_step(plant, recordings, held_out, config, fit)
-        if shorter is not None:
-            notes = [
-                f'the step of {plant.model.opt.timestep:.3g} s is too long for this motion, and '
-                f'biases the estimates: give --step {shorter:.6g}'
-            ]
-    return None if lag is None else lag.seconds, [*notes, *correlated]
-
-
-class JointFit(NamedTuple):
-    """The estimate from all motions."""
-
-    motion: Motion  # all of them, joined
-    result: StatesEstimate
-    notes: list[str]  # parameters on which the recordings disagree
-
-
 def fit_recordings(
     plant: Plant, motions: Sequence[Motion], names: Sequence[str], config: SolverConfig,
-    progress: ProgressCallback = lambda _: None,
-) -> JointFit:  # fmt: skip
+    progress: ProgressCallback,
+) -> tuple[Motion, StatesEstimate, list[str]]:  # fmt: skip
     """
-    Return the parameters that explain all motions, one of each recording.
+    Return the joined motion of all recordings, its estimate, and notes where they disagree.
 
     Each motion is also fitted alone, so that errors name the recording. Raises
     IdentificationError if a motion is not explained, or no parameter is excited.
@@ -161,7 +129,7 @@ def fit_recordings(
             text = f'each recording alone is explained, but not all together: {error}'
             raise IdentificationError('; '.join([*notes, text])) from None
     posterior_samples.excited(result.knowledge)
-    return JointFit(joined, result, notes)
+    return joined, result, notes
 
 
 def draw_samples(plant: Plant, result: StatesEstimate, spread: float, seed: int) -> Array:
@@ -246,39 +214,32 @@ def draw_prior(
 def summarize(plant: Plant, result: StatesEstimate) -> dict[str, Any]:
     """Return each parameter with its uncertainty, and the convergence of the search."""
     solution, uncertainty = result.solution, result.uncertainty
-    dofs = _dof_names(plant.model)
+
+    def by_dof(values: Array) -> dict[str, float]:
+        """Return root mean squares over recordings (R, nv) by the name of the dof."""
+        rms = np.sqrt(np.mean(values**2, axis=0)).tolist()
+        return dict(zip(_dof_names(plant.model), rms, strict=True))
+
     return {
         **posterior_samples.summarize(
-            plant.unknowns,
-            result.theta,
-            uncertainty.sd,
-            result.knowledge,
-            uncertainty.directions,
-            at_bound=plant.at_bound(result.theta),
-        ),  # fmt: skip
+            plant.unknowns, result.theta, uncertainty.sd, result.knowledge,
+            uncertainty.directions, at_bound=plant.at_bound(result.theta),
+        ),
         'iterations': solution.iterations,
         'converged': solution.converged,
         'mean_cost': solution.mean_cost,
         'step_s': float(plant.model.opt.timestep),
         'steps': len(solution.qpos),
-        'observation_sd': dict(zip(dofs, _rms(uncertainty.observation_sd), strict=True)),
-        'impulse_sd': dict(zip(dofs, _rms(uncertainty.impulse_sd), strict=True)),
-    }
+        'observation_sd': by_dof(uncertainty.observation_sd),
+        'impulse_sd': by_dof(uncertainty.impulse_sd),
+    }  # fmt: skip
 
 
 def _dof_names(model: mujoco.MjModel) -> list[str]:
     """Return names of degrees of freedom: that of the joint, with an axis if it has several."""
-    names = []
-    for joint, name in enumerate(scene.names(model, 'joint')):
-        if scene.is_scalar(model, joint):
-            names.append(name)
-            continue
-        turns = [f'{name} about {axis}' for axis in 'xyz']
-        free = model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE.value
-        names += [*(f'{name} {axis}' for axis in 'xyz'), *turns] if free else turns
-    return names
-
-
-def _rms(values: Array) -> list[float]:
-    """Return root mean squares over recordings."""
-    return np.sqrt(np.mean(values**2, axis=0)).tolist()
+    axes = {
+        mujoco.mjtJoint.mjJNT_FREE.value: [' x', ' y', ' z', ' about x', ' about y', ' about z'],
+        mujoco.mjtJoint.mjJNT_BALL.value: [' about x', ' about y', ' about z'],
+    }
+    joints = zip(scene.names(model, 'joint'), model.jnt_type.tolist(), strict=True)
+    return [name + axis for name, kind in joints for axis in axes.get(kind, [''])]

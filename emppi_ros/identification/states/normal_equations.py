@@ -82,8 +82,6 @@ class StateFactorization:
 
     def solve(self, right: Array) -> Array:
         """Return the solution (N nv, ...) for right-hand sides (N nv, ...)."""
-        if right.size == 0:
-            return right
         return scipy.linalg.cho_solve_banded((self._factor, True), right, check_finite=False)
 
 
@@ -96,17 +94,12 @@ def solve_step(
     The step of the parameters is optimal between `lower` and `upper` (P,).
     """
     states = StateFactorization(normal, damping)
-    free = states.solve(normal.state_gradient)
-    pull = np.zeros(len(lower))
-    if len(lower):
-        bound = states.solve(normal.mixed)
-        schur = normal.unknowns - normal.mixed.T @ bound + damping * np.eye(len(lower))
-        slope = normal.gradient - normal.mixed.T @ free
-        pull = solve_box_qp(0.5 * (schur + schur.T), slope, lower, upper)
-        free = free + bound @ pull
-        expected = -float(pull @ normal.gradient - free @ normal.state_gradient)
-    else:
-        expected = float(free @ normal.state_gradient)
+    free, bound = states.solve(normal.state_gradient), states.solve(normal.mixed)
+    schur = normal.unknowns - normal.mixed.T @ bound + damping * np.eye(len(lower))
+    slope = normal.gradient - normal.mixed.T @ free
+    pull = solve_box_qp(0.5 * (schur + schur.T), slope, lower, upper)
+    free = free + bound @ pull
+    expected = -float(pull @ normal.gradient - free @ normal.state_gradient)
     return -free, pull, expected
 
 

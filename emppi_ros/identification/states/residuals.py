@@ -6,6 +6,7 @@ semi-implicit steps have it: v[k] leads from q[k] to q[k+1]. So the velocities n
 their own; the residual of the dynamics is the impulse that each step lacks (eq. 3.6).
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import mujoco
@@ -14,12 +15,7 @@ import numpy as np
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.model import scene
-from emppi_ros.recordings.motion import (
-    Motion,
-    delay_rows,
-    difference,
-    difference_jacobians,
-)
+from emppi_ros.recordings.motion import Motion, delay_rows, difference, difference_jacobians
 
 _NEAR = 0.005  # of the range of a joint: closer to its end it may touch the end stop
 _STEP = 1e-6  # rad, rad/s, ... for derivatives: the default of MuJoCo
@@ -126,35 +122,32 @@ def _forces(
     plant: Plant, model: mujoco.MjModel, motion: Motion, theta: Array, qpos: Array
 ) -> Array:
     """Return the generalised forces (N - 2, nv) that the motion needs beyond the modelled ones."""
-    v, a = rates(model, qpos)
-    data, result, ctrl = mujoco.MjData(model), np.empty_like(a), commands(plant, motion, theta)
-    for k in range(len(a)):
-        _place(data, qpos[k + 1], v[k], a[k], ctrl[k + 1])
+    result = np.empty((len(qpos) - 2, model.nv))
+    for row, data in zip(result, _place(plant, model, motion, theta, qpos), strict=True):
         mujoco.mj_inverse(model, data)
         mujoco.mj_fwdActuation(model, data)
-        result[k] = data.qfrc_inverse - data.qfrc_actuator
+        row[:] = data.qfrc_inverse - data.qfrc_actuator
     return result - motion.applied[1:-1]
 
 
-def _place(data: mujoco.MjData, qpos: Array, qvel: Array, qacc: Array, ctrl: Array) -> None:
-    data.qpos[:] = qpos
-    data.qvel[:] = qvel
-    data.qacc[:] = qacc
-    data.ctrl[:] = ctrl
+def _place(
+    plant: Plant, model: mujoco.MjModel, motion: Motion, theta: Array, qpos: Array
+) -> Iterator[mujoco.MjData]:
+    """Yield data with the states, accelerations and controls of all steps but first and last."""
+    v, a = rates(model, qpos)
+    data, ctrl = mujoco.MjData(model), commands(plant, motion, theta)
+    rows = zip(qpos[1:-1], v[:-1], a, ctrl[1:-1], strict=True)
+    for data.qpos[:], data.qvel[:], data.qacc[:], data.ctrl[:] in rows:
+        yield data
 
 
 def _force_derivatives(
     plant: Plant, model: mujoco.MjModel, motion: Motion, theta: Array, qpos: Array
 ) -> tuple[Array, Array, Array]:
     """Return derivatives (N - 2, nv, nv) of forces by configuration, velocity, acceleration."""
-    n, nv = len(qpos) - 2, model.nv
-    v, a = rates(model, qpos)
-    data, ctrl = mujoco.MjData(model), commands(plant, motion, theta)
-    result = np.zeros((3, n, nv, nv))
-    none = [None] * 4
-    for k in range(n):
-        _place(data, qpos[k + 1], v[k], a[k], ctrl[k + 1])
-        mujoco.mjd_inverseFD(model, data, _STEP, True, *result[:, k], *none)
+    result = np.zeros((3, len(qpos) - 2, model.nv, model.nv))
+    for k, data in enumerate(_place(plant, model, motion, theta, qpos)):
+        mujoco.mjd_inverseFD(model, data, _STEP, True, *result[:, k], *[None] * 4)
     by_q, by_v, by_a = result.transpose(0, 1, 3, 2)  # MuJoCo's are transposed
     return by_q, by_v, by_a
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.config import between, positive
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states.normal_equations import assemble, solve_step
@@ -23,10 +22,10 @@ _ROUNDING = 1e-12  # squared residual of rounding, and of errors of derivatives
 class SolverConfig:
     """Settings of the solver; only the state error weight needs tuning."""
 
-    state_weight: float = positive(1e5, doc='of squared impulses against squared observations')
-    iterations: int = between(1, 1000, 30)
-    cost_tolerance: float = positive(1e-5, doc='relative decrease at which it stops')
-    step_tolerance: float = positive(1e-4, doc='change, in scales, at which it stops')
+    state_weight: float = 1e5  # of squared impulses against squared observations
+    iterations: int = 30
+    cost_tolerance: float = 1e-5  # relative decrease at which it stops
+    step_tolerance: float = 1e-4  # change, in scales, at which it stops
 
 
 class Iterate(NamedTuple):

@@ -12,8 +12,10 @@ import pytest
 from emppi_ros.core.errors import ClusterError, IdentificationError
 from emppi_ros.identification.csvgd import csvgd
 from emppi_ros.identification.csvgd.csvgd import CsvgdConfig
-from emppi_ros.identification.multiple_shooting.initial_particles import initial_particles
-from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identification.multiple_shooting.particles import (
+    MultipleShooting,
+    initial_particles,
+)
 from emppi_ros.identification.multiple_shooting.problem import LIMIT
 from emppi_ros.identification.multiple_shooting.target_density import (
     ParticleSimulation,
@@ -186,9 +188,9 @@ def test_a_cluster_changes_no_bit_and_is_an_error_when_it_dies(cluster, swing, m
             simulation.density(z)
     seen = []
 
-    def kill(now):
-        seen.append(now.iteration)
-        if now.iteration == 4:
+    def kill(state, _):
+        seen.append(state.iteration)
+        if state.iteration == 4:
             cluster.kill('worker')
 
     def infer():

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 from emppi_ros.identification.multiple_shooting import windows
-from emppi_ros.identification.multiple_shooting.start_fits import FREEDOM, student_weights
+from emppi_ros.identification.multiple_shooting.windows import FREEDOM, student_weights
 from emppi_ros.identification.shooting import uncertainty
 
 from .conftest import PENDULUM_TRUTH

@@ -12,14 +12,8 @@ import scipy.optimize
 from benchmarks.identify import pendulums
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant, UnknownParameter
-from emppi_ros.identification.states import (
-    forecast,
-    normal_equations,
-    residuals,
-    solver,
-    uncertainty,
-)
-from emppi_ros.identification.states.estimation import estimate
+from emppi_ros.identification.states import forecast, normal_equations, residuals, solver
+from emppi_ros.identification.states.estimation import estimate, estimate_uncertainty
 from emppi_ros.identification.states.solver import SolverConfig
 from emppi_ros.recordings.motion import Motion, displace, join
 
@@ -105,7 +99,7 @@ def test_the_covariance_of_a_linear_problem_is_the_closed_form():
     plant, motion, weight = cart(), drive(200), 5.0
     matrix = matrix_of(plant, motion, weight)[0]
     found = solver.solve(plant, motion, SolverConfig(weight))
-    known = uncertainty.estimate_uncertainty(plant, motion, weight, found)
+    known = estimate_uncertainty(plant, motion, weight, found)
     spread = noise_of(found, known, weight)
     inverse = np.linalg.pinv(matrix)
     covariance = (inverse * spread**2) @ inverse.T
@@ -264,11 +258,11 @@ def test_each_recording_has_its_own_noise():
     plant, parts, weight = cart(), [drive(200), drive(150, noise=0.05)], 5.0
     motion = join(parts)
     found = solver.solve(plant, motion, SolverConfig(weight))
-    known = uncertainty.estimate_uncertainty(plant, motion, weight, found)
+    known = estimate_uncertainty(plant, motion, weight, found)
     for i, (part, rows) in enumerate(zip(parts, motion.parts, strict=True)):
         qpos = found.qpos[rows]
         left = residuals.evaluate(plant, part, weight, found.theta, qpos)
-        alone = uncertainty.estimate_uncertainty(
+        alone = estimate_uncertainty(
             plant, part, weight, found._replace(qpos=qpos, residuals=left)
         )
         # the same sums, up to rounding
