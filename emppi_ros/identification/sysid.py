@@ -72,10 +72,10 @@ class SysidMethod(Method):
         kept = posterior_samples.excited(knowledge)
         covariance = options.spread**2 * result.covariance + result.by_joints
         box = np.full(count, -LIMIT), np.full(count, LIMIT)
+        rng = np.random.default_rng(run.seed)
         samples = posterior_samples.draw_within_bounds(
-            result.z[:count], covariance[:count, :count], np.ones(count), box,
-            np.random.default_rng(run.seed),
-        )  # fmt: skip
+            result.z[:count], covariance[:count, :count], np.ones(count), box, rng
+        )
         theta = problem.theta(samples)
         system = explain(
             plant, data, result.z[None], np.array([result.log_p]), result.defect, run, theta

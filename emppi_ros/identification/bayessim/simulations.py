@@ -37,9 +37,14 @@ class PairSimulation:
     """Simulates pairs by their number."""
 
     def __init__(
-        self, problem: ShootingProblem, starts: Sequence[StartDistribution], summary: str,
-        seed: int, pairs: int, threads: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        problem: ShootingProblem,
+        starts: Sequence[StartDistribution],
+        summary: str,
+        seed: int,
+        pairs: int,
+        threads: int = 0,
+    ) -> None:
         """Create the models for a number of pairs; `starts` are of each recording."""
         self._problem, self._starts, self._seed = problem, starts, seed
         self._summary, steps = SUMMARIES[summary], len(problem.controls)

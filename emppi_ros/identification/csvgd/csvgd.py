@@ -39,7 +39,6 @@ class CsvgdState(NamedTuple):
     iteration: int | Array
     z: Array  # (N, D)
     damping: Array  # (N,) of the next step
-    steps: int | Array  # total physics steps
 
 
 class CsvgdPosterior(NamedTuple):
@@ -48,9 +47,7 @@ class CsvgdPosterior(NamedTuple):
     theta: Array  # (N, P), within the limits
     log_p: Array  # (N,) log density of the windows
     z: Array  # (N, D), before parameters are clipped to their limits
-    beyond: float  # largest violation of a limit, in coordinates
     defect: float  # rms gap between windows, in units of the states' spread
-    steps: int  # physics steps
 
 
 def has_settled(before: Array, z: Array, curvature: Array) -> bool:
@@ -120,11 +117,11 @@ def infer(
         svgd_end, stiffnesses = draws_start, stiffnesses[-1:]
     iteration = 0
     if state is not None:
-        iteration, shooter.steps = int(state.iteration), int(state.steps)
+        iteration = int(state.iteration)
         (stepper if iteration <= svgd_end else refinement).damping = state.damping
     while iteration < last:
         damping = (stepper if iteration <= svgd_end else refinement).damping
-        watch(CsvgdState(iteration, z, damping, shooter.steps), now.log_p)
+        watch(CsvgdState(iteration, z, damping), now.log_p)
         if iteration < svgd_end:
             before, stiffness = z, float(stiffnesses[min(iteration, len(stiffnesses) - 1)])
             z, now = stepper.step(z, now, stiffness)
@@ -140,8 +137,6 @@ def infer(
         else:
             z, now = refinement.draw(z, now, iteration - draws_start)
         iteration += 1
-    unknown = shooter.unknown
-    theta, defects = problem.theta(z[:, :unknown]), now.defects[:, unknown:]
-    outside = float(np.abs(now.defects[:, :unknown]).max())
+    theta, defects = problem.theta(z[:, : shooter.unknown]), now.defects[:, shooter.unknown :]
     defect = float(np.sqrt(np.mean(defects**2))) if defects.size else 0.0
-    return CsvgdPosterior(theta, now.log_p, z, outside, defect, shooter.steps)
+    return CsvgdPosterior(theta, now.log_p, z, defect)

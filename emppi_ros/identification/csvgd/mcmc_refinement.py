@@ -1,21 +1,17 @@
 """
 MCMC refinement: each particle ascends, jumps between modes, and samples the posterior.
 
-This follows SVGD and is not part of the paper. With fewer particles than coordinates SVGD
-underestimates the spread, and the share of particles at a mode depends on the initial particles
-rather than on its probability. Metropolis-Hastings draws leave the posterior invariant for any
-number of particles.
+With fewer particles than coordinates SVGD underestimates the spread, and the share of particles at
+a mode depends on the initial particles. Metropolis-Hastings draws leave the posterior invariant.
 
 Proposals are stochastic Newton draws (Martin, Wilcox, Burstedde and Ghattas, SIAM J. Sci. Comput.
 2012) with damping d: u + G^-1 s + G^-1 R n, where s is the score, H the curvature, G = H + d, R R'
-= H + 2 d, and n is standard normal. For a Gaussian they are reversible with any damping, so all
-are accepted. Large damping follows curved ridges in short steps; stiff directions are resampled by
-every draw.
+= H + 2 d, and n is standard normal. For a Gaussian they are reversible, so all are accepted. Large
+damping follows curved ridges in short steps; stiff directions are resampled by every draw.
 
 Trajectories are continuous here, so only the parameters and the initial states of recordings are
-free; the starts of all other windows follow by simulation, and derivatives by the implicit
-function theorem from those of the continuity constraints. Parameters are mapped by a logit so that
-their limits are at infinity.
+free. The starts of other windows follow by simulation, derivatives from those of the constraints.
+Parameters are mapped by a logit so that their limits are at infinity.
 """
 
 from collections.abc import Callable
@@ -24,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from emppi_ros.core.arrays import Array, Bools, Ints
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
 from emppi_ros.identification.multiple_shooting.problem import LIMIT
 from emppi_ros.identification.multiple_shooting.target_density import Evaluation, select_particles
@@ -90,11 +86,6 @@ def proposal_log_density(here: DensityPoint, u: Array, damping: Array) -> Array:
     return np.linalg.slogdet(whole)[1] - volume - 0.5 * np.sum(normal**2, axis=-1)
 
 
-def select_points(points: DensityPoint, index: Ints) -> DensityPoint:
-    """Return the points with these indices; indices may repeat."""
-    return DensityPoint(*(part[index] for part in points))
-
-
 def mixture_log_density(points: DensityPoint, u: Array, damping: float) -> Array:
     """Return the log density (M,), up to a constant, of proposing u (M, U) from any of K."""
     each = DensityPoint(*(part[:, None] for part in points))
@@ -147,10 +138,12 @@ class McmcRefinement:
         on the current particle, so it reaches modes that local steps do not.
         """
         rng = np.random.default_rng([self._seed, 0, 1])  # a stream that no draw uses
-        given = select_points(self._point(z, now), np.flatnonzero(np.isfinite(now.log_p)))
+        finite = np.isfinite(now.log_p)
+        given = DensityPoint(*(part[finite] for part in self._point(z, now)))
         near = np.full(len(z), JUMP_DAMPING)
         for _ in range(JUMPS if len(given.u) else 0):
-            about = select_points(given, rng.integers(len(given.u), size=len(z)))
+            chosen = rng.integers(len(given.u), size=len(z))
+            about = DensityPoint(*(part[chosen] for part in given))
             w = propose(about, near, rng.standard_normal(about.u.shape))
 
             def balance(here: DensityPoint, there: DensityPoint) -> Array:

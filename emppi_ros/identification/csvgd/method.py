@@ -166,7 +166,7 @@ def _infer(
     state, medians = None, list[float]()
     if (arrays := saved.read()) is not None:
         medians += arrays.pop(_MEDIANS).tolist()
-        state = CsvgdState(**arrays)
+        state = CsvgdState(*(arrays[name] for name in CsvgdState._fields))
     name = f'csvgd {", ".join(data.names)}'
     with (
         named_errors(data.names[0] if len(data.names) == 1 else ''),

@@ -34,9 +34,13 @@ class MultipleShooting:
     """Simulates N particles in W windows of h steps each."""
 
     def __init__(
-        self, problem: ShootingProblem, particles: int, windows: int = 1, threads: int = 0,
+        self,
+        problem: ShootingProblem,
+        particles: int,
+        windows: int = 1,
+        threads: int = 0,
         slopes: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Set up N (1 + P + S) models with W rollouts each; without derivatives, N models."""
         count = len(problem.controls)
         if windows < 1 or count % windows:
@@ -63,10 +67,7 @@ class MultipleShooting:
         self.scale = problem.scale  # (S,) the spread of states: their unit in z
         self.measurements = self.by_window(problem.references / self.scale)  # (W, h, S)
         self.time_steps = np.arange(count).reshape(windows, self.length)
-        self.cost = particles * self.variants * count  # physics steps of `simulate`
-        turns = int(np.max(self.lasts - self.firsts))  # windows in sequence
-        self.join_cost = turns * particles * len(self.firsts) * self.length
-        self.steps = 0  # total physics steps
+        self.steps = 0  # total physics steps of `simulate`
         self._threads = threads
 
     @cached_property
@@ -111,7 +112,7 @@ class MultipleShooting:
             starts = np.repeat(starts[:, None], self.variants, axis=1)
         starts = starts.reshape(-1, self.windows, self.states)
         states, diverged = roll_out(self._ensemble, self.problem.inputs, self.time_steps, starts)
-        self.steps += self.cost
+        self.steps += len(starts) * self.time_steps.size
         states /= self.scale
         states = states.reshape(self.particles, self.variants, *states.shape[1:])
         lost = np.asarray(diverged.reshape(self.particles, -1).any(axis=1))
@@ -162,7 +163,6 @@ class MultipleShooting:
         start = np.broadcast_to(self.problem.start, (len(z), len(firsts), self.states))
         if not self.first:
             start = self.starts(z)[:, firsts] * self.scale
-        self.steps += self.join_cost
         for count in range(int(np.max(lasts - firsts))):
             # finished recordings repeat their last window; the result is unused
             steps = self.time_steps[np.minimum(firsts + count, lasts)]

@@ -147,30 +147,27 @@ class ParticleSimulation:
     """
 
     def __init__(
-        self, problem: ShootingProblem, windows: int, particles: int, threads: int = 0,
+        self,
+        problem: ShootingProblem,
+        windows: int,
+        particles: int,
+        threads: int = 0,
         share: Share | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Set up; models are created where they are simulated."""
         self.shooter, self._share = MultipleShooting(problem, particles, windows, threads), share
 
     def density(self, z: Array) -> Evaluation:
         """Evaluate particles (N, D); IdentificationError if all of them diverge."""
-        if self._share is None:
-            now = self.evaluate(z)
-        else:
-            parts = zip(*self._share('evaluate', z), strict=True)
-            now = Evaluation(*(np.concatenate(part) for part in parts))
-            self.shooter.steps += self.shooter.cost
+        blocks = [self.evaluate(z)] if self._share is None else self._share('evaluate', z)
+        now = Evaluation(*map(np.concatenate, zip(*blocks, strict=True)))
         if not np.isfinite(now.log_p).any():
             raise IdentificationError('all particles diverge: reduce the limits or the time step')
         return now
 
     def make_continuous(self, z: Array) -> Array:
         """Return particles (N, D) with continuous trajectories."""
-        if self._share is None:
-            return self.join(z)
-        self.shooter.steps += self.shooter.join_cost
-        return np.concatenate(self._share('join', z))
+        return self.join(z) if self._share is None else np.concatenate(self._share('join', z))
 
     def evaluate(self, z: Array) -> Evaluation:
         """Evaluate a block of particles in this process."""

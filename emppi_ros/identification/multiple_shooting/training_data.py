@@ -47,9 +47,12 @@ class TrainingData:
 
 
 def prepare(
-    plant: Plant, recordings: Sequence[Recording], window_s: float, held_out: float,
+    plant: Plant,
+    recordings: Sequence[Recording],
+    window_s: float,
+    held_out: float,
     noise: Mapping[str, float],
-) -> TrainingData:  # fmt: skip
+) -> TrainingData:
     """
     Return the training data of recordings, in windows of a length, with a share held out.
 

@@ -10,11 +10,9 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states import solver
 from emppi_ros.identification.states.estimation import StatesEstimate, estimate, initial_states
 from emppi_ros.identification.states.residuals import rates
-from emppi_ros.identification.states.solver import SolverConfig
 from emppi_ros.model import scene
 from emppi_ros.recordings.motion import Motion, join, physical_step, resample_and_split
 from emppi_ros.recordings.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
@@ -31,21 +29,21 @@ _SHORTER = 1.5  # a step that is longer than the physical one by this factor is 
 _BETTER = 0.5  # of the variance that the residuals cause
 
 
-def check_model(plant: Plant, motion: Motion, result: StatesEstimate) -> None:
+def check_model(fit: StatesEstimate) -> None:
     """
     Raise IdentificationError if the model does not explain the motion.
 
     Degrees of freedom that depend on no parameter, such as an object in a hand, are not checked.
     """
-    joints = scene.names(plant.model, 'joint')
-    uncertainty, scalar = result.uncertainty, plant.model.nq == plant.model.nv
+    model, uncertainty = fit.plant.model, fit.uncertainty
+    joints = scene.names(model, 'joint')
     for part, deviation, impulse in zip(
-        motion.parts, uncertainty.observation_sd, uncertainty.impulse_sd, strict=True
+        fit.motion.parts, uncertainty.observation_sd, uncertainty.impulse_sd, strict=True
     ):
-        inertial = _inertial_forces(plant, result, part)
-        lacking = impulse / plant.model.opt.timestep
+        inertial = _inertial_forces(fit, part)
+        lacking = impulse / model.opt.timestep
         for dof in np.flatnonzero(uncertainty.affected):
-            span = np.ptp(motion.qpos[part, dof]) if scalar else np.inf
+            span = np.ptp(fit.motion.qpos[part, dof]) if model.nq == model.nv else np.inf
             if lacking[dof] > _MAX_UNEXPLAINED * inertial[dof]:
                 fault = (
                     f'it lacks {lacking[dof]:.3g} N m (or N) of the {inertial[dof]:.3g} that '
@@ -59,15 +57,15 @@ def check_model(plant: Plant, motion: Motion, result: StatesEstimate) -> None:
             else:
                 continue
             raise IdentificationError(
-                f'joint {joints[plant.model.dof_jntid[dof]]!r}: the model does not match: '
+                f'joint {joints[model.dof_jntid[dof]]!r}: the model does not match: '
                 f'{fault}: check units, signs and commands of the recording, and missing parts '
                 'of the model'
             )
 
 
-def _inertial_forces(plant: Plant, result: StatesEstimate, part: slice) -> Array:
+def _inertial_forces(fit: StatesEstimate, part: slice) -> Array:
     """Return the inertial forces (nv,) along a part, RMS in N m or N."""
-    model, qpos = plant.at(result.theta), result.solution.qpos[part]
+    model, qpos = fit.plant.at(fit.theta), fit.solution.qpos[part]
     a = rates(model, qpos)[1]
     data, forces = mujoco.MjData(model), np.empty_like(a)
     for row, data.qpos[:], acceleration in zip(forces, qpos[1:-1], a, strict=True):
@@ -77,21 +75,20 @@ def _inertial_forces(plant: Plant, result: StatesEstimate, part: slice) -> Array
 
 
 def note_deviations(
-    plant: Plant, names: Sequence[str], recordings: Sequence[Recording], motion: Motion,
-    result: StatesEstimate,
-) -> list[str]:  # fmt: skip
+    fit: StatesEstimate, names: Sequence[str], recordings: Sequence[Recording]
+) -> list[str]:
     """
     Return a note on the joints whose states deviate from the measurements by more than noise.
 
     Smoothing removes more than the noise, so only the sampling error of its standard deviation
     counts, which is a share of 1 / sqrt(2 n) for n samples.
     """
-    deviations, joints = [], scene.names(plant.model, 'joint')
+    deviations, joints = [], scene.names(fit.plant.model, 'joint')
     for name, recording, rows, deviation in zip(
-        names, recordings, motion.parts, result.uncertainty.observation_sd, strict=True
+        names, recordings, fit.motion.parts, fit.uncertainty.observation_sd, strict=True
     ):
         where = f' of {name}' if len(recordings) > 1 else ''
-        for dof, joint in enumerate(plant.model.dof_jntid):
+        for dof, joint in enumerate(fit.plant.model.dof_jntid):
             signal = recording.signals.get(('position', joints[joint]))
             if signal is None:
                 continue
@@ -113,18 +110,17 @@ def note_deviations(
     ]
 
 
-def note_correlation(plant: Plant, motion: Motion, result: StatesEstimate) -> list[str]:
+def note_correlation(fit: StatesEstimate) -> list[str]:
     """
     Return a note on the joints whose residuals are correlated by more than the error of that.
 
     The standard error of the correlation time of n white residuals is sqrt(22 / n) samples.
     """
-    times, joints = result.uncertainty.correlation, scene.names(plant.model, 'joint')
-    counts = np.array([motion.observed[part].sum(axis=0) for part in motion.parts])
-    high = times > 1.0 + _SIGNIFICANT * np.sqrt(22.0 / np.maximum(counts, 1))
-    high &= result.uncertainty.affected
+    times, joints = fit.uncertainty.correlation, scene.names(fit.plant.model, 'joint')
+    high = times > 1.0 + _SIGNIFICANT * np.sqrt(22.0 / _counts(fit.motion))
+    high &= fit.uncertainty.affected
     worst = {
-        joints[plant.model.dof_jntid[dof]]: np.max(times[high[:, dof], dof])
+        joints[fit.plant.model.dof_jntid[dof]]: np.max(times[high[:, dof], dof])
         for dof in np.flatnonzero(high.any(axis=0))
     }
     if not worst:
@@ -136,8 +132,13 @@ def note_correlation(plant: Plant, motion: Motion, result: StatesEstimate) -> li
     ]
 
 
+def _counts(motion: Motion) -> Array:
+    """Return the numbers (R, nv) of observations in each part, at least 1."""
+    return np.maximum([motion.observed[part].sum(axis=0) for part in motion.parts], 1)
+
+
 def note_disagreement(
-    plant: Plant, names: Sequence[str], alone: Sequence[StatesEstimate], together: StatesEstimate
+    names: Sequence[str], alone: Sequence[StatesEstimate], together: StatesEstimate
 ) -> list[str]:
     """
     Return a note on the parameters on which the recordings disagree.
@@ -145,7 +146,7 @@ def note_disagreement(
     The variance of the difference is that of one recording, less that of all.
     """
     disagreements = []
-    for i, unknown in enumerate(plant.unknowns):
+    for i, unknown in enumerate(together.plant.unknowns):
         off = [fit.theta[i] - together.theta[i] for fit in alone]
         sd = [fit.uncertainty.sd[i] for fit in alone]
         if any(np.abs(off) > _DISAGREEMENT * np.array(sd)):
@@ -186,15 +187,14 @@ class CommandLag(NamedTuple):
         ]
 
 
-def estimate_lag(
-    plant: Plant, motion: Motion, config: SolverConfig, result: StatesEstimate
-) -> CommandLag | None:
+def estimate_lag(fit: StatesEstimate) -> CommandLag | None:
     """
     Return by how much commands and torques act later than recorded; None if it cannot be told.
 
     The lag is the minimum of a parabola through the costs with commands a step later, as
     recorded, and a step earlier. A delay that is a parameter of the plant is estimated already.
     """
+    plant, motion = fit.plant, fit.motion
     if plant.delay is not None or not (
         np.any(np.ptp(motion.ctrl, axis=0)) or np.any(np.ptp(motion.applied, axis=0))
     ):
@@ -202,12 +202,12 @@ def estimate_lag(
     start = initial_states(plant, motion)
     try:
         earlier, later = (
-            solver.solve(plant, _delay(motion, steps), config, start, result.theta).mean_cost
+            solver.solve(plant, _delay(motion, steps), fit.config, start, fit.theta).mean_cost
             for steps in (-1, 1)
         )
     except IdentificationError:
         return None  # the estimate is valid without it
-    now = result.solution.mean_cost
+    now = fit.solution.mean_cost
     curvature = earlier - 2.0 * now + later
     if not curvature > 0.0:
         return None
@@ -225,57 +225,52 @@ def _delay(motion: Motion, steps: int) -> Motion:
 
 
 def note_timing(
-    plant: Plant, recordings: Sequence[Recording], held_out: float, config: SolverConfig,
-    motion: Motion, result: StatesEstimate,
-) -> tuple[float | None, list[str]]:  # fmt: skip
+    fit: StatesEstimate, recordings: Sequence[Recording], held_out: float
+) -> tuple[float | None, list[str]]:
     """
     Return the lag of the commands [s] if there is one, and notes on what biases the estimates.
 
     A step that is too long looks like a lag, so the lag is not mentioned beside it.
     """
-    lag = estimate_lag(plant, motion, config, result)
-    correlated = note_correlation(plant, motion, result)
+    lag, correlated = estimate_lag(fit), note_correlation(fit)
     notes = [] if lag is None else lag.notes
     if correlated:
-        shorter = _find_shorter_step(plant, recordings, held_out, config, (motion, result))
+        shorter = _find_shorter_step(fit, recordings, held_out)
         if shorter is not None:
             notes = [
-                f'the step of {plant.model.opt.timestep:.3g} s is too long for this motion, and '
-                f'biases the estimates: give --step {shorter:.6g}'
+                f'the step of {fit.plant.model.opt.timestep:.3g} s is too long for this motion, '
+                f'and biases the estimates: give --step {shorter:.6g}'
             ]
     return None if lag is None else lag.seconds, [*notes, *correlated]
 
 
 def _find_shorter_step(
-    plant: Plant, recordings: Sequence[Recording], held_out: float, config: SolverConfig,
-    used: tuple[Motion, StatesEstimate],
-) -> float | None:  # fmt: skip
+    fit: StatesEstimate, recordings: Sequence[Recording], held_out: float
+) -> float | None:
     """
     Return the physical step if residuals cause less than half of the variance with it.
 
-    `used` are the motion and the estimate with the plant's own step. None if that is as good, if
-    commands lag with the other step, too, or if there is no estimate with it.
+    None if the plant's own step is as good, if commands lag with the other step, too, or if there
+    is no estimate with it.
     """
-    step = physical_step(recordings, plant.model)
-    if plant.model.opt.timestep < _SHORTER * step:
+    step = physical_step(recordings, fit.plant.model)
+    if fit.plant.model.opt.timestep < _SHORTER * step:
         return None
-    finer = replace(plant, model=copy.copy(plant.model))
+    finer = replace(fit.plant, model=copy.copy(fit.plant.model))
     finer.model.opt.timestep = step
     try:
         parts = resample_and_split(recordings, finer.model, finer.bodies, held_out)
-        motion = join([earlier for earlier, _ in parts])
-        other = estimate(finer, motion, config)
+        other = estimate(finer, join([earlier for earlier, _ in parts]), fit.config)
     except IdentificationError:
         return None
-    if _variance(motion, other) > _BETTER * _variance(*used):
+    if _variance(other) > _BETTER * _variance(fit):
         return None
-    lag = estimate_lag(finer, motion, config, other)
+    lag = estimate_lag(other)
     return step if lag is None or not lag.notes else None
 
 
-def _variance(motion: Motion, result: StatesEstimate) -> float:
+def _variance(fit: StatesEstimate) -> float:
     """Return the largest variance of the mean residual of a joint, in arbitrary units."""
-    counts = np.array([motion.observed[part].sum(axis=0) for part in motion.parts])
-    uncertainty = result.uncertainty
-    each = uncertainty.observation_sd**2 * uncertainty.correlation / np.maximum(counts, 1)
+    uncertainty = fit.uncertainty
+    each = uncertainty.observation_sd**2 * uncertainty.correlation / _counts(fit.motion)
     return float(np.nanmax(each[:, uncertainty.affected], initial=0.0))

@@ -36,8 +36,11 @@ class Uncertainty(NamedTuple):
 
 
 class StatesEstimate(NamedTuple):
-    """The least-squares solution, and the uncertainty of its parameters."""
+    """The least-squares solution of a motion, and the uncertainty of its parameters."""
 
+    plant: Plant
+    motion: Motion
+    config: SolverConfig
     solution: Iterate
     uncertainty: Uncertainty
     knowledge: tuple[str, ...]  # (P,) found, vague, or unexcited
@@ -72,7 +75,7 @@ def estimate(
     best = best._replace(iterations=iterations)
     uncertainty = estimate_uncertainty(plant, motion, config.state_weight, best)
     knowledge = posterior_samples.knowledge_levels(uncertainty.sd / plant.scales)
-    return StatesEstimate(best, uncertainty, knowledge)
+    return StatesEstimate(plant, motion, config, best, uncertainty, knowledge)
 
 
 def initial_states(plant: Plant, motion: Motion) -> Array:

@@ -32,11 +32,10 @@ class EndState(NamedTuple):
         return (changes @ self.slope.T + normal @ self.root.T).reshape(len(changes), _ENDS, -1)
 
 
-def end_states(
-    plant: Plant, motion: Motion, weight: float, result: StatesEstimate
-) -> list[EndState]:
+def end_states(fit: StatesEstimate) -> list[EndState]:
     """Return the uncertainty of the end of each part of a motion, from the noise of its fit."""
-    solution, uncertainty, nv = result.solution, result.uncertainty, plant.model.nv
+    plant, motion, solution, uncertainty = fit.plant, fit.motion, fit.solution, fit.uncertainty
+    weight, nv = fit.config.state_weight, plant.model.nv
     jacobian = linearize(plant, motion, weight, solution.theta, solution.qpos)
     normal = assemble(jacobian, solution.residuals, plant.scales)
     states = StateFactorization(normal, 0.0)
@@ -91,9 +90,8 @@ def forecast(
 
 
 def forecast_parts(
-    plant: Plant,
+    fit: StatesEstimate,
     thetas: Array,
-    result: StatesEstimate,
     parts: Sequence[tuple[Motion, Motion]],
     ends: Sequence[EndState],
     seed: int,
@@ -110,16 +108,15 @@ def forecast_parts(
         if not later.steps:
             forecasts.append(None)
             continue
-        reached = replace(earlier, qpos=result.solution.qpos[rows])
-        tangents = end.draw(thetas - result.theta, rng)
-        qpos = forecast(plant, thetas, reached, later, tangents)
-        forecasts.append(HeldOutForecast.of_motion(plant.model, later.qpos, qpos))
+        reached = replace(earlier, qpos=fit.solution.qpos[rows])
+        tangents = end.draw(thetas - fit.theta, rng)
+        qpos = forecast(fit.plant, thetas, reached, later, tangents)
+        forecasts.append(HeldOutForecast.of_motion(fit.plant.model, later.qpos, qpos))
     return forecasts
 
 
 def contradictions(
-    plant: Plant,
-    result: StatesEstimate,
+    fit: StatesEstimate,
     parts: Sequence[tuple[Motion, Motion]],
     forecasts: Sequence[HeldOutForecast | None],
 ) -> dict[str, float]:
@@ -130,10 +127,10 @@ def contradictions(
     the largest of all recordings, by quantity. The standard deviation is that of forecasts and
     measurement noise.
     """
-    model, off = plant.model, dict[str, float]()
+    model, off = fit.plant.model, dict[str, float]()
     horizon = max(round(_HORIZON_S / model.opt.timestep), 1)
     for (_, later), held_out, noise in zip(
-        parts, forecasts, result.uncertainty.observation_sd, strict=True
+        parts, forecasts, fit.uncertainty.observation_sd, strict=True
     ):
         if held_out is None or later.steps <= _ENDS:
             continue
@@ -143,7 +140,7 @@ def contradictions(
             joint = int(np.searchsorted(model.jnt_qposadr, index, side='right')) - 1
             dof = model.jnt_dofadr[joint] + index - model.jnt_qposadr[joint]
             observed = np.flatnonzero(later.observed[:count, dof])
-            if not len(observed) or not result.uncertainty.affected[dof]:
+            if not len(observed) or not fit.uncertainty.affected[dof]:
                 continue
             values = held_out.forecast[:, observed, column]
             errors = (held_out.measured[observed, column] - values.mean(axis=0)) / np.hypot(

@@ -67,17 +67,15 @@ class StatesMethod(Method):
                 advance(len(costs), f'mean cost {costs[-1]:.4g}')
 
             motions = [earlier for earlier, _ in parts]
-            motion, result, notes = fit_recordings(plant, motions, names, config, progress)
-            lag_s, advice = diagnostics.note_timing(
-                plant, recordings, run.held_out, config, motion, result
-            )
+            result, notes = fit_recordings(plant, motions, names, config, progress)
+            lag_s, advice = diagnostics.note_timing(result, recordings, run.held_out)
             advance(total)
-        summary = summarize(plant, result)
+        summary = summarize(result)
         if lag_s is not None:
             summary['command_lag_s'] = lag_s
         notes += advice
-        notes += diagnostics.note_deviations(plant, names, recordings, motion, result)
-        prior = draw_prior(plant, motion, parts, result, (config, options.spread, run.seed))
+        notes += diagnostics.note_deviations(result, names, recordings)
+        prior = draw_prior(result, parts, options.spread, run.seed)
         if prior.missed and run.out is not None:
             raise IdentificationError('; '.join([*prior.notes(options.spread), *notes]))
         notes += prior.notes(options.spread)
@@ -105,9 +103,9 @@ class StatesMethod(Method):
 def fit_recordings(
     plant: Plant, motions: Sequence[Motion], names: Sequence[str], config: SolverConfig,
     progress: ProgressCallback,
-) -> tuple[Motion, StatesEstimate, list[str]]:  # fmt: skip
+) -> tuple[StatesEstimate, list[str]]:  # fmt: skip
     """
-    Return the joined motion of all recordings, its estimate, and notes where they disagree.
+    Return the estimate from the motions of all recordings, and notes where they disagree.
 
     Each motion is also fitted alone, so that errors name the recording. Raises
     IdentificationError if a motion is not explained, or no parameter is excited.
@@ -116,23 +114,22 @@ def fit_recordings(
     for name, motion in zip(names, motions, strict=True):
         with named_errors(name):
             fit = estimate(plant, motion, config, progress)
-            diagnostics.check_model(plant, motion, fit)
+            diagnostics.check_model(fit)
             alone.append(fit)
-    joined, result, notes = motions[0], alone[0], list[str]()
+    result, notes = alone[0], list[str]()
     if len(motions) > 1:
-        joined = join(motions)
-        result = estimate(plant, joined, config, progress)
-        notes = diagnostics.note_disagreement(plant, names, alone, result)
+        result = estimate(plant, join(motions), config, progress)
+        notes = diagnostics.note_disagreement(names, alone, result)
         try:
-            diagnostics.check_model(plant, joined, result)
+            diagnostics.check_model(result)
         except IdentificationError as error:
             text = f'each recording alone is explained, but not all together: {error}'
             raise IdentificationError('; '.join([*notes, text])) from None
     posterior_samples.excited(result.knowledge)
-    return joined, result, notes
+    return result, notes
 
 
-def draw_samples(plant: Plant, result: StatesEstimate, spread: float, seed: int) -> Array:
+def draw_samples(result: StatesEstimate, spread: float, seed: int) -> Array:
     """
     Return samples (n, P) of the linearised posterior, with its correlations.
 
@@ -141,7 +138,7 @@ def draw_samples(plant: Plant, result: StatesEstimate, spread: float, seed: int)
     """
     kept = posterior_samples.excited(result.knowledge)
     covariance = spread**2 * result.uncertainty.covariance
-    return posterior_samples.draw_linearised(plant, result.theta, covariance, kept, seed)
+    return posterior_samples.draw_linearised(result.plant, result.theta, covariance, kept, seed)
 
 
 class CheckedPrior(NamedTuple):
@@ -171,49 +168,41 @@ class CheckedPrior(NamedTuple):
 
 
 def draw_prior(
-    plant: Plant,
-    motion: Motion,
-    parts: Sequence[tuple[Motion, Motion]],
-    result: StatesEstimate,
-    settings: tuple[SolverConfig, float, int],
+    result: StatesEstimate, parts: Sequence[tuple[Motion, Motion]], asked: float, seed: int
 ) -> CheckedPrior:
     """
     Return samples that are as wide as their forecasts of the held-out parts require.
 
-    The spread is doubled until the measurements lie within the forecasts. It is that of `settings`
-    (solver, spread, seed) if nothing is held out, or if no spread is wide enough.
+    The spread is doubled until the measurements lie within the forecasts. It is that `asked` for
+    if nothing is held out, or if no spread is wide enough.
     """
-    config, asked, seed = settings
-    samples = draw_samples(plant, result, asked, seed)
-    if not any(later.steps for _, later in parts):
-        return CheckedPrior(samples, asked, [], {}, {})
-    ends = forecast.end_states(plant, motion, config.state_weight, result)
+    ends = forecast.end_states(result) if any(later.steps for _, later in parts) else []
 
-    def check(spread: float, samples: Array) -> CheckedPrior:
-        forecasts = forecast.forecast_parts(
-            plant, samples[:_FORECAST_SAMPLES], result, parts, ends, seed
-        )
-        missed = forecast.contradictions(plant, result, parts, forecasts)
+    def draw(spread: float) -> CheckedPrior:
+        samples = draw_samples(result, spread, seed)
+        if not ends:
+            return CheckedPrior(samples, spread, [], {}, {})
+        forecasts = forecast.forecast_parts(result, samples[:_FORECAST_SAMPLES], parts, ends, seed)
+        missed = forecast.contradictions(result, parts, forecasts)
         return CheckedPrior(samples, spread, forecasts, missed, missed)
 
-    first = check(asked, samples)
-    last, spread = first, asked
+    first = last = draw(asked)
     kept = posterior_samples.excited(result.knowledge)
-    shares = (result.uncertainty.sd / plant.scales)[kept]
+    shares = (result.uncertainty.sd / result.plant.scales)[kept]
     while last.missed:
-        spread *= _WIDER
+        spread = _WIDER * last.spread
         if 'unexcited' in posterior_samples.knowledge_levels(spread * shares):
             return first
         try:
-            last = check(spread, draw_samples(plant, result, spread, seed))
+            last = draw(spread)
         except IdentificationError:  # wider than the bounds
             return first
     return last._replace(missed_before=first.missed)
 
 
-def summarize(plant: Plant, result: StatesEstimate) -> dict[str, Any]:
+def summarize(result: StatesEstimate) -> dict[str, Any]:
     """Return each parameter with its uncertainty, and the convergence of the search."""
-    solution, uncertainty = result.solution, result.uncertainty
+    plant, solution, uncertainty = result.plant, result.solution, result.uncertainty
 
     def by_dof(values: Array) -> dict[str, float]:
         """Return root mean squares over recordings (R, nv) by the name of the dof."""
@@ -222,8 +211,12 @@ def summarize(plant: Plant, result: StatesEstimate) -> dict[str, Any]:
 
     return {
         **posterior_samples.summarize(
-            plant.unknowns, result.theta, uncertainty.sd, result.knowledge,
-            uncertainty.directions, at_bound=plant.at_bound(result.theta),
+            plant.unknowns,
+            result.theta,
+            uncertainty.sd,
+            result.knowledge,
+            uncertainty.directions,
+            at_bound=plant.at_bound(result.theta),
         ),
         'iterations': solution.iterations,
         'converged': solution.converged,
@@ -232,7 +225,7 @@ def summarize(plant: Plant, result: StatesEstimate) -> dict[str, Any]:
         'steps': len(solution.qpos),
         'observation_sd': by_dof(uncertainty.observation_sd),
         'impulse_sd': by_dof(uncertainty.impulse_sd),
-    }  # fmt: skip
+    }
 
 
 def _dof_names(model: mujoco.MjModel) -> list[str]:

@@ -93,7 +93,6 @@ def test_an_inference_goes_on_from_any_of_its_states(two):
     for state in states:
         again = csvgd.infer(two[0], settings, 1, state=state)
         assert np.array_equal(again.z, whole.z) and np.array_equal(again.log_p, whole.log_p)
-        assert again.steps == whole.steps
 
 
 def test_noise_is_told_from_motion():

@@ -112,7 +112,7 @@ def test_the_end_of_a_linear_problem_is_as_uncertain_as_the_closed_form():
     plant, motion, weight = cart(), drive(200), 5.0
     matrix = matrix_of(plant, motion, weight)[0]
     result = estimate(plant, motion, SolverConfig(weight))
-    (end,) = forecast.end_states(plant, motion, weight, result)
+    (end,) = forecast.end_states(result)
     spread = noise_of(result.solution, result.uncertainty, weight)
     inverse = np.linalg.pinv(matrix[:, :-1])  # for a given parameter
     covariance = (inverse * spread**2) @ inverse.T
