@@ -25,7 +25,7 @@ from emppi_ros.calibration import hardware
 from emppi_ros.core import paths
 from emppi_ros.core.errors import EmppiError, IdentificationError
 from emppi_ros.identification import methods
-from emppi_ros.identification.bayessim.starts import find_starts
+from emppi_ros.identification.bayessim.simulations import find_starts
 from emppi_ros.identification.methods import RunSettings
 from emppi_ros.identification.multiple_shooting import training_data
 from emppi_ros.identification.multiple_shooting.problem import ShootingProblem

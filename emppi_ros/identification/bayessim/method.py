@@ -14,8 +14,12 @@ from emppi_ros.identification.bayessim import posterior as posteriors
 from emppi_ros.identification.bayessim import simulations
 from emppi_ros.identification.bayessim.mixture_density_network import TrainingConfig
 from emppi_ros.identification.bayessim.posterior import LearnedPosterior
-from emppi_ros.identification.bayessim.simulations import PairRecipe, Pairs, PairSimulation
-from emppi_ros.identification.bayessim.starts import find_starts
+from emppi_ros.identification.bayessim.simulations import (
+    PairRecipe,
+    Pairs,
+    PairSimulation,
+    find_starts,
+)
 from emppi_ros.identification.common import checkpoint, posterior_samples
 from emppi_ros.identification.common import options as fields
 from emppi_ros.identification.common.checkpoint import Checkpoint

@@ -1,11 +1,10 @@
 r"""
 Mixture density networks: mixtures of Gaussians that depend on an input (Bishop 1994).
 
-A network maps an input x to log weights, means, and inverse roots of the covariances of K
-Gaussians in P dimensions. It minimizes the mean of -log q(theta | x) over pairs that were drawn
-from a prior and a simulator, by Adam (Kingma and Ba 2015) with exact gradients. It approximates
-the posterior. With hidden layers of tanh units this is an MDN; without them, on random Fourier
-features of x, it is an MDRFF (Heiden et al. 2022, supplement 2.4.2).
+A network maps an input x to K Gaussians in P dimensions. Adam (Kingma and Ba 2015) minimizes the
+mean of -log q(theta | x) over pairs from a prior and a simulator. With hidden layers of tanh units
+this is an MDN; without them, on random Fourier features of x, it is an MDRFF (Heiden et al. 2022,
+supplement 2.4.2).
 """
 
 from collections.abc import Callable
@@ -55,9 +54,8 @@ class Network(NamedTuple):
     def mixture(self, inputs: Array) -> GaussianMixture:
         """Return the mixture for an input (X,)."""
         heads = split(self, activations(self, inputs[None])[-1])
-        return GaussianMixture(
-            heads.logits[0] - logsumexp(heads.logits[0]), heads.means[0], roots(heads)[0]
-        )
+        logits = heads.logits[0]
+        return GaussianMixture(logits - logsumexp(logits), heads.means[0], roots(heads)[0])
 
 
 class Heads(NamedTuple):
@@ -88,10 +86,9 @@ def make(
 def activations(network: Network, inputs: Array) -> list[Array]:
     """Return the values of all layers, inputs (N, X) first."""
     values = [inputs]
-    for index, layer in enumerate(network.layers):
-        now = values[-1] @ layer.weights + layer.offsets
-        values.append(now if index == len(network.layers) - 1 else np.tanh(now))
-    return values
+    for layer in network.layers[:-1]:
+        values.append(np.tanh(values[-1] @ layer.weights + layer.offsets))
+    return [*values, values[-1] @ network.layers[-1].weights + network.layers[-1].offsets]
 
 
 def split(network: Network, outputs: Array) -> Heads:

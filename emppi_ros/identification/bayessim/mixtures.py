@@ -1,9 +1,8 @@
 """
 Mixtures of Gaussians with full covariance, in all of space and within a box.
 
-The box is mapped to all of space by the quantile function of the standard normal distribution. The
-uniform distribution in the box becomes the standard normal one, so that a single Gaussian
-represents it exactly.
+The box is mapped to all of space by the quantile function of the standard normal distribution, so
+that a single Gaussian represents the uniform distribution in the box.
 """
 
 from typing import NamedTuple

@@ -1,10 +1,8 @@
 """
 The posterior of a recording from pairs of parameters and simulated summaries.
 
-Summaries are standardized; a density of the parameters given a summary is learned from the pairs,
-and evaluated at the summary of the recording. It is zero outside of the bounds of the parameters
-(see `mixtures`). No likelihood is needed, but the pairs must contain motions like that of the
-recording: far from all of them the density extrapolates.
+A density of the parameters within their bounds, given a standardized summary, is learned from the
+pairs. Far from the summaries of all pairs it extrapolates.
 """
 
 from collections.abc import Callable
@@ -105,11 +103,10 @@ def learn(
 
 def novelty(learned: LearnedPosterior, summaries: Array, observed: Array) -> tuple[float, float]:
     """
-    Return how unlike the simulations an observed summary (F,) is.
+    Return the distance of an observed summary (F,) to the nearest of simulated ones (N, F).
 
-    The first number is its distance to the nearest of the simulated summaries (N, F), in units of
-    the median distance of test summaries; the second is the share of test summaries that are as
-    far from the others or farther.
+    It is in units of the median distance of test summaries. The second number is the share of test
+    summaries that are as far from the others or farther.
     """
     tree = cKDTree(learned.map.standardized(summaries))
     distance = tree.query(learned.map.standardized(observed[None]))[0][0]

@@ -2,9 +2,11 @@
 Pairs of parameters and summaries of the recordings that they would give, from the simulator.
 
 Parameters are drawn from a uniform prior within their bounds (in the logarithm, if these are more
-than a decade apart), start states from what the measurements tell of them (see `starts`), and
-measurement noise is added. Each pair has a random generator of its own, so that any partition
-gives the same bits.
+than a decade apart), start states from what the measurements tell of them, and measurement noise
+is added. Each pair has a random generator of its own, so that any partition gives the same bits.
+
+A measured velocity at the start has its noise. One that was not measured follows from a cubic
+polynomial through the first positions, with the covariance of that fit.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +17,6 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.bayessim.starts import StartDistribution
 from emppi_ros.identification.bayessim.summaries import SUMMARIES, check_length
 from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
 from emppi_ros.identification.multiple_shooting.simulation import roll_out
@@ -24,6 +25,9 @@ from emppi_ros.parallel.workers import Share
 
 BLOCK = 200  # pairs that are simulated at a time
 _FEWEST = 0.5  # of the pairs must be simulated without divergence
+_FIT_S = 0.1  # of a recording: motions are smooth over this time
+_FIT_SAMPLES = 8  # at least
+_DEGREE = 3
 
 
 class Pairs(NamedTuple):
@@ -31,6 +35,42 @@ class Pairs(NamedTuple):
 
     coordinates: Array  # (N, P) as of `ShootingProblem.coordinates`
     summaries: Array  # (N, F)
+
+
+class StartDistribution(NamedTuple):
+    """A normal distribution of start states."""
+
+    mean: Array  # (nq + nv,)
+    root: Array  # (nq + nv, nq + nv), R R' is the covariance
+
+
+def find_starts(problem: ShootingProblem) -> list[StartDistribution]:
+    """
+    Return the distribution of the start of each recording; a known start has no spread.
+
+    IdentificationError if a position is not measured.
+    """
+    nq, size = problem.model.nq, problem.references.shape[-1]
+    if not problem.first_steps:
+        return [StartDistribution(problem.start, np.zeros((size, size)))]
+    noise, step_s = problem.noise, problem.model.opt.timestep
+    if not np.isfinite(noise[:nq]).all():
+        raise IdentificationError('positions of all joints must be measured')
+    distributions = []
+    for start, begin in zip(problem.start, problem.first_steps, strict=True):
+        later = problem.references[begin:, :nq]
+        count = min(max(round(_FIT_S / step_s), _FIT_SAMPLES), len(later))
+        powers = (step_s * np.arange(count + 1))[:, None] ** np.arange(_DEGREE + 1)
+        estimator = np.linalg.pinv(powers)[:2]  # position and velocity at time 0, (2, count + 1)
+        spread = np.linalg.cholesky(estimator @ estimator.T)
+        fit = estimator @ np.concatenate([start[None, :nq], later[:count]])  # (2, nq)
+        mean, root = start.copy(), np.diag(np.where(np.isfinite(noise), noise, 0.0))
+        for joint in np.flatnonzero(~np.isfinite(noise[nq:])):
+            rows = [joint, nq + joint]
+            mean[rows] = fit[:, joint]
+            root[np.ix_(rows, rows)] = noise[joint] * spread
+        distributions.append(StartDistribution(mean, root))
+    return distributions
 
 
 class PairSimulation:

@@ -14,7 +14,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.identification.csvgd.mcmc_refinement import McmcRefinement
-from emppi_ros.identification.csvgd.svgd import SteinNewton
+from emppi_ros.identification.csvgd.svgd import stein_newton_step
 from emppi_ros.identification.multiple_shooting import target_density
 from emppi_ros.identification.multiple_shooting.particles import initial_particles
 from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
@@ -54,8 +54,8 @@ def has_settled(before: Array, z: Array, curvature: Array) -> bool:
     """
     Return whether the particles (N, D) that moved did so by less than draws of a posterior differ.
 
-    M of them moved. The length of their mean step, in the metric of the mean curvature (N, D, D)
-    and as an RMS over coordinates, is compared with the standard error of the mean of M draws.
+    The length of their mean step, in the metric of the mean curvature (N, D, D) and as an RMS over
+    coordinates, is compared with the standard error of the mean of as many draws.
     """
     moved = np.any(z != before, axis=1)
     if not moved.any():
@@ -106,7 +106,6 @@ def infer(
     else:
         z = draw_particles(*begin, settings.particles, shooter.unknown, settings.seed)
     now = density(z)
-    stepper = SteinNewton(density, len(z))
     refinement = McmcRefinement(density, simulation.make_continuous, shooter, settings.seed)
     last = settings.iterations
     svgd_end = last - round(settings.settling * last)
@@ -115,25 +114,24 @@ def infer(
     stiffnesses = np.geomspace(*settings.stiffness, max(4 * svgd_end // 5, 1))
     if begin is not None:
         svgd_end, stiffnesses = draws_start, stiffnesses[-1:]
-    iteration = 0
+    iteration, damping = 0, np.ones(len(z))
     if state is not None:
-        iteration = int(state.iteration)
-        (stepper if iteration <= svgd_end else refinement).damping = state.damping
+        iteration, damping = int(state.iteration), state.damping
     while iteration < last:
-        damping = (stepper if iteration <= svgd_end else refinement).damping
         watch(CsvgdState(iteration, z, damping), now.log_p)
         if iteration < svgd_end:
             before, stiffness = z, float(stiffnesses[min(iteration, len(stiffnesses) - 1)])
-            z, now = stepper.step(z, now, stiffness)
+            z, now, damping = stein_newton_step(density, z, now, stiffness, damping)
             settled = begin is not None and has_settled(before, z, now.curvature)
             iteration = svgd_end if settled else iteration + 1
             continue
         if iteration == svgd_end:
             z, now = refinement.start(z)
+            damping = np.ones(len(z))
         if iteration == draws_start and begin is None:
             z, now = refinement.jump(z, now)
         if iteration < draws_start:
-            z, now = refinement.ascend(z, now)
+            z, now, damping = refinement.ascend(z, now, damping)
         else:
             z, now = refinement.draw(z, now, iteration - draws_start)
         iteration += 1

@@ -107,8 +107,7 @@ class McmcRefinement:
         self, density: Callable[[Array], Evaluation], make_continuous: Callable[[Array], Array],
         shooter: MultipleShooting, seed: int,
     ) -> None:  # fmt: skip
-        """Start with a damping of one, the curvature of the prior."""
-        self.damping: Array = np.ones(shooter.particles)
+        """Set up for the windows of a shooter; draws depend on the seed."""
         self._density, self._make_continuous = density, make_continuous
         self._shooter, self._seed = shooter, seed
         self._unknown, self._free = shooter.unknown, free_coordinates(shooter)
@@ -117,18 +116,18 @@ class McmcRefinement:
         """Return particles (N, D) within limits and with continuous windows; evaluate them."""
         return self._at(z, to_unbounded(z[:, self._free], self._unknown))
 
-    def ascend(self, z: Array, now: Evaluation) -> tuple[Array, Evaluation]:
-        """Return particles after one Levenberg-Marquardt step each, if it ascends."""
+    def ascend(self, z: Array, now: Evaluation, damping: Array) -> tuple[Array, Evaluation, Array]:
+        """Return particles after one Levenberg-Marquardt step if it ascends, and the damping."""
         here = self._point(z, now)
-        step = newton_step(here, self.damping)
+        step = newton_step(here, damping)
         step *= MAX_ASCENT_STEP / np.maximum(np.abs(step).max(axis=1), MAX_ASCENT_STEP)[:, None]
         w = here.u + step
         w[:, : self._unknown] = np.clip(w[:, : self._unknown], -MAX_LOGIT, MAX_LOGIT)
         moved, new = self._at(z, w)
         better = self._point(moved, new).log_p > here.log_p
         factor = np.where(better, LESS_DAMPING, MORE_DAMPING)
-        self.damping = np.clip(self.damping * factor, MIN_DAMPING, MAX_DAMPING)
-        return select_particles(better, (moved, new), (z, now))
+        damping = np.clip(damping * factor, MIN_DAMPING, MAX_DAMPING)
+        return *select_particles(better, (moved, new), (z, now)), damping
 
     def jump(self, z: Array, now: Evaluation) -> tuple[Array, Evaluation]:
         """

@@ -128,12 +128,7 @@ class CsvgdMethod(Method):
 def _prepare(
     options: CsvgdOptions, plant: Plant, recordings: Sequence[Recording], run: RunSettings
 ) -> list[TrainingData]:
-    """
-    Return the training data of each system.
-
-    The densities of recordings differ by their noise, which does not tell how likely a system
-    is. So each system is inferred separately, with its own share of the particles.
-    """
+    """Return the training data of each system, which is inferred with its own particles."""
     cut = options.window, run.held_out, options.noise
     if options.likelihood == 'product':
         return [training_data.prepare(plant, recordings, *cut)]

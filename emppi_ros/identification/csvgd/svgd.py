@@ -1,10 +1,9 @@
 """
 Stein variational gradient descent (SVGD): its direction, and an update rule with curvature.
 
-The update is a Stein variational Newton method (Detommaso et al., NeurIPS 2018), block by block:
-each particle solves for its own step, with the kernel-weighted Gauss-Newton curvature of all
-particles and that of its constraints. As in the Levenberg-Marquardt method, a step that makes a
-particle much worse is rejected and repeated with more damping.
+Each particle solves for its own step, with the kernel-weighted Gauss-Newton curvature of all
+particles (Detommaso et al., NeurIPS 2018) and that of its constraints. A step that makes a
+particle much worse is rejected and repeated with more damping (Levenberg-Marquardt).
 """
 
 from collections.abc import Callable
@@ -38,36 +37,34 @@ def rbf_kernel(x: Array, bandwidth: float) -> tuple[Array, Array]:
     return kernel, (2.0 / bandwidth) * (kernel.sum(axis=1)[:, None] * x - kernel @ x)
 
 
-class SteinNewton:
-    """Stein variational Newton steps with Levenberg-Marquardt damping of each particle."""
+def stein_newton_step(
+    density: Callable[[Array], Evaluation],
+    z: Array,
+    now: Evaluation,
+    stiffness: float,
+    damping: Array,
+) -> tuple[Array, Evaluation, Array]:
+    """
+    Return the particles (N, D) after one step, the density there, and the next damping (N,).
 
-    def __init__(self, density: Callable[[Array], Evaluation], particles: int) -> None:
-        """Start with a damping of one: steps about half as long as Newton's."""
-        self._density = density
-        self.damping: Array = np.ones(particles)
+    `stiffness`, in nats, is the second derivative of the constraint penalty.
+    """
 
-    def step(self, z: Array, now: Evaluation, stiffness: float) -> tuple[Array, Evaluation]:
-        """
-        Return the particles (N, D) after one step, and the density there.
+    def merit(at: Evaluation) -> Array:
+        force = 0.5 * stiffness * at.defects
+        return at.log_p - np.sum(force * at.defects, axis=1)
 
-        `stiffness`, in nats, is the second derivative of the constraint penalty.
-        """
-
-        def merit(at: Evaluation) -> Array:
-            force = 0.5 * stiffness * at.defects
-            return at.log_p - np.sum(force * at.defects, axis=1)
-
-        step = newton_direction(z, now, stiffness, self.damping)
-        length = np.maximum(np.abs(step).max(axis=1), MAX_STEP)
-        moved = z + step * (MAX_STEP / length)[:, None]
-        new = self._density(moved)
-        kept = ~(merit(new) > merit(now) - MAX_LOSS)
-        factor = np.where(kept, MORE_DAMPING, LESS_DAMPING)
-        self.damping = np.clip(self.damping * factor, MIN_DAMPING, MAX_DAMPING)
-        return select_particles(~kept, (moved, new), (z, now))
+    step = _newton_direction(z, now, stiffness, damping)
+    length = np.maximum(np.abs(step).max(axis=1), MAX_STEP)
+    moved = z + step * (MAX_STEP / length)[:, None]
+    new = density(moved)
+    better = merit(new) > merit(now) - MAX_LOSS
+    factor = np.where(better, LESS_DAMPING, MORE_DAMPING)
+    damping = np.clip(damping * factor, MIN_DAMPING, MAX_DAMPING)
+    return *select_particles(better, (moved, new), (z, now)), damping
 
 
-def newton_direction(z: Array, now: Evaluation, stiffness: float, damping: Array) -> Array:
+def _newton_direction(z: Array, now: Evaluation, stiffness: float, damping: Array) -> Array:
     """
     Return the step (N, D) of each particle z (N, D), before its length is limited.
 

@@ -5,11 +5,10 @@ A forecast begins anew every HORIZON_S: from a state that is fitted to the measu
 over a window as long as those that the parameters were learned from.
 
 Where a window ends, the next begins with another velocity. The difference, times the inertia, is
-an impulse that the model does not explain. What the uncertainty of the fitted states does not
-account for is the covariance of random torques that act all the time. A velocity that is fitted to
-a window is an average with the weights 6 u (1 - u) at the share u of the window (least squares of
-a line). With random torques it differs by 13/35 of the variance that they cause in one window from
-the velocity at its end, and by 26/35 from that of the next window, if the inertia is constant.
+an impulse that the model lacks, as if random torques acted all the time. A velocity that is fitted
+to a window is an average with the weights 6 u (1 - u) at the share u of the window. With random
+torques it differs by 13/35 of the variance that they cause in one window from the velocity at its
+end, and by 26/35 from that of the next window, if the inertia is constant.
 """
 
 from collections.abc import Sequence

@@ -20,25 +20,20 @@ class ShootingProblem:
     """
     Measured trajectories of one system: one, or several recordings in sequence.
 
-    The model has only slide and hinge joints, so that a state is a plain vector. A single
-    trajectory has the known `start` (nq + nv,). With `first_steps`, the first step of each of G
-    consecutive recordings, `start` (G, nq + nv) is measured instead, and the initial states are
-    estimated. `controls` (T, nu) are those of each physics step, `references` (T, nq + nv) the
-    states measured after it, and `noise` (nq + nv,) their standard deviations, infinite if not
-    measured. Where `observed` (T, nq + nv) is false a reference is only interpolated; None: it
-    never is. Trajectories are `continuous` from window to window, unless the model does not
-    explain that.
+    The model has only slide and hinge joints, so that a state is a plain vector, S = nq + nv. A
+    single trajectory has the known `start` (S,). With `first_steps`, `start` (G, S) is measured
+    instead, and the initial states are estimated.
     """
 
     model: mujoco.MjModel
     parameters: tuple[Parameter, ...]
     start: Array
-    controls: Array
-    references: Array
-    noise: Array
-    first_steps: tuple[int, ...] = ()
-    observed: Bools | None = None
-    continuous: bool = True
+    controls: Array  # (T, nu) of each physics step
+    references: Array  # (T, S) states measured after each step
+    noise: Array  # (S,) their standard deviations, infinite if not measured
+    first_steps: tuple[int, ...] = ()  # of each of G consecutive recordings
+    observed: Bools | None = None  # (T, S) false where a reference is interpolated; None: nowhere
+    continuous: bool = True  # from window to window, unless the model does not explain that
 
     def __post_init__(self) -> None:
         """Raise IdentificationError if shapes, limits or the model do not fit."""

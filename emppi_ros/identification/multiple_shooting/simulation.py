@@ -2,8 +2,7 @@
 The kernel of multiple shooting: all windows of all models, and their derivatives, in one batch.
 
 Derivatives are forward differences. Beside the model of a sample of parameters, one is simulated
-for each perturbed parameter, and one for each perturbed component of the start states: it perturbs
-the starts of all windows at once, since each depends on its own only.
+for each perturbed parameter, and one for each component of start states, perturbed in all windows.
 """
 
 from collections.abc import Sequence

@@ -157,17 +157,13 @@ def _read_noise(
 
 
 def _noise(signal: Signal) -> float:
-    """
-    Return the standard deviation of the noise of a signal; IdentificationError if unknown.
-
-    Both estimates are too large if the motion is fast, but in different ways: the smaller one
-    counts.
-    """
+    """Return the standard deviation of the noise of a signal; IdentificationError if unknown."""
     sd = smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)
     if sd is None:
         raise IdentificationError(
             f'{signal.where}: {1.0 / signal.period:.3g} samples a second do not tell noise from '
             f'motion: give it: --noise {signal.kind}/{signal.of}=SD'
         )
+    # both estimates are too large if the motion is fast, but in different ways
     least = max(rounding_noise(signal.values), MIN_NOISE * float(np.std(signal.values)))
     return max(min(sd, uneven_difference_noise(signal.time, signal.values)), least)

@@ -1,13 +1,11 @@
 """
 Least squares over windows, first independent and short, then longer, then continuous.
 
-`mujoco.minimize.least_squares` searches for the parameters and the starts of windows. At first
-windows are independent and an eighth of their length, so that chaotic motion does not mislead the
-search; then they grow, and at last their continuity is a residual whose weight grows. If the model
-explains the shortest windows, but longer or continuous ones not nearly as well, it lacks something
-that acts slowly, and windows stay as they are. If a twentieth of the motion in the shortest
-windows remains unexplained, the search was perhaps in a local minimum, and begins again from other
-parameters within the limits.
+At first windows are an eighth of their length, so that chaotic motion does not mislead the search;
+then they grow, and at last their continuity is a residual whose weight grows. If the model
+explains longer or continuous windows not nearly as well as the shortest ones, windows stay as they
+are. If part of the motion in the shortest windows remains unexplained, the search was perhaps in a
+local minimum, and begins again from other parameters.
 """
 
 from collections.abc import Callable

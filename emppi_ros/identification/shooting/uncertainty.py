@@ -2,13 +2,12 @@ r"""
 Covariance of the parameters that allows for errors of the model.
 
 White noise gives H^-1, where H is the information of Student's t (Lange, Little and Taylor 1989):
-(nu + 1) / (nu + 3) times that of the weighted squares. Errors of a model are correlated, over the
-samples of a window and beyond, and then the covariance is H^-1 S H^-1 (White 1982), where S is the
-covariance of the sum of the scores of the windows, with Bartlett weights for those that follow one
-another (Newey and West 1987). In no direction is S taken to be less than H.
+(nu + 1) / (nu + 3) times that of the weighted squares. Correlated errors of a model give
+H^-1 S H^-1 (White 1982), where S is the covariance of the sum of the scores of windows, with
+Bartlett weights for those that follow one another (Newey and West 1987), but at least H.
 
-Errors of inferred joints are known (`common/inferred_joints`), and are no noise: a displacement of
-a joint changes the motions of all windows, and so the estimate by -H^-1 A' M times that change.
+Displacements of inferred joints (`common/inferred_joints`) change the motions of all windows, and
+the estimate by -H^-1 A' M times that change.
 """
 
 from dataclasses import replace

@@ -2,8 +2,7 @@
 Normal equations: banded in the states, dense in the parameters, solved by the Schur complement.
 
 Only parameters have bounds. For given parameters the best states solve a linear system, so the
-constrained problem of each iteration (appendix C) has P variables: the Schur complement with box
-constraints, for which MuJoCo has a solver.
+constrained problem of each iteration (appendix C) is a box QP of P variables.
 """
 
 from typing import NamedTuple

@@ -113,8 +113,9 @@ def test_fewer_particles_than_coordinates_have_the_spread_of_least_squares(swing
     chosen = free_coordinates(shooter)
     refinement = McmcRefinement(lambda z: evaluate(shooter, z), shooter.join, shooter, seed=0)
     z, now = refinement.start(initial_particles(shooter))
+    damping = np.ones(3)
     for _ in range(25):
-        z, now = refinement.ascend(z, now)
+        z, now, damping = refinement.ascend(z, now, damping)
     information = eliminate_constraints(shooter, now)[1][0]
     best, normal = z[0, chosen].copy(), []
     root = np.linalg.cholesky(information)
