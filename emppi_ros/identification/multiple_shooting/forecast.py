@@ -22,13 +22,7 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.identification.common.figures import HeldOutForecast, forecast_error
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.multiple_shooting import windows as cuts
-from emppi_ros.identification.multiple_shooting.simulation import (
-    STEP,
-    Inputs,
-    make_ensemble,
-    perturb_starts,
-    roll_out,
-)
+from emppi_ros.identification.multiple_shooting.simulation import STEP, perturb_starts, simulate
 from emppi_ros.identification.multiple_shooting.windows import FREEDOM, fit_starts
 from emppi_ros.recordings.motion import Motion, join
 
@@ -73,14 +67,11 @@ def forecast(
     root = np.linalg.cholesky(np.linalg.inv(gram))
     fitted = mean + (root @ rng.standard_normal((*mean.shape, 1)))[..., 0]
     windows = cuts.at_starts(whole, begins, length + horizon)
-    ensemble = make_ensemble(plant, len(thetas), count, threads)
-    ensemble.write(thetas)
     torques = None
     if impulses is not None:
         torques = draw_torques(impulses, step_s, (len(thetas), *windows.steps.shape), rng)
         torques[:, :, : length - round(_SHARE_AT_END * length)] = 0.0
-    inputs = Inputs.of_motion(whole)
-    states, diverged = roll_out(ensemble, inputs, windows.steps, fitted, torques)
+    states, diverged = simulate(plant, thetas, whole, windows.steps, fitted, threads, torques)
     if diverged.any():
         return None
     future = states[:, :, length:, : len(scale)].reshape(len(thetas), count * horizon, -1)
@@ -145,10 +136,9 @@ def impulse_covariance(
     if fit is None or not len(next_to):
         return None
     starts, covariance = fit[0][0], np.linalg.inv(fit[1][0])
-    ensemble = make_ensemble(plant, 1 + 2 * nv, cut.count, threads)
-    ensemble.write(np.tile(theta, (1 + 2 * nv, 1)))
     begins = perturb_starts(starts[None], 0)[0]
-    states, diverged = roll_out(ensemble, Inputs.of_motion(motion), cut.steps, begins)
+    thetas = np.tile(theta, (len(begins), 1))
+    states, diverged = simulate(plant, thetas, motion, cut.steps, begins, threads)
     if diverged.any():
         return None
     ends = states[:, :, -1]

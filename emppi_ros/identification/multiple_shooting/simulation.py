@@ -63,6 +63,16 @@ def roll_out(
     return states, diverged.any(axis=1) | ~np.isfinite(states).all(axis=(1, 2, 3))
 
 
+def simulate(
+    plant: Plant, thetas: Array, motion: Motion, steps: Ints, starts: Array, threads: int = 0,
+    forces: Array | None = None,
+) -> tuple[Array, Bools]:  # fmt: skip
+    """Return what `roll_out` does, for parameters (M, P) and the inputs of a motion."""
+    ensemble = make_ensemble(plant, len(thetas), len(steps), threads)
+    ensemble.write(thetas)
+    return roll_out(ensemble, Inputs.of_motion(motion), steps, starts, forces)
+
+
 def perturb_starts(
     starts: Array, others: int, scale: Array | float = 1.0, first: int = 0
 ) -> Array:

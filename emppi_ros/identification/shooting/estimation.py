@@ -10,17 +10,27 @@ count. In each Gauss-Newton step the starts are eliminated:
 
 with the weighted residuals r_w of a window, and their derivatives A_w by the parameters and B_w by
 its start. A Levenberg-Marquardt step within the bounds solves the rest.
+
+White noise gives the covariance H^-1 of the parameters, with the expected information of Student's
+t: (nu + 1) / (nu + 3) times that of the weighted squares. Correlated errors of a model give
+H^-1 S H^-1 (White 1982), where S is the covariance of the sum of the scores of windows, with
+Bartlett weights for those that follow one another (Newey and West 1987), but at least H.
+Displacements of inferred joints (`common/inferred_joints`) change the motions of all windows, and
+the estimate by -H^-1 A' M times that change.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
+import mujoco
 import numpy as np
 import scipy.linalg
 from scipy.optimize import lsq_linear
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification.common.inferred_joints import displaced_models
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.multiple_shooting.simulation import (
     STEP,
@@ -28,8 +38,14 @@ from emppi_ros.identification.multiple_shooting.simulation import (
     make_ensemble,
     perturb_starts,
     roll_out,
+    simulate,
 )
-from emppi_ros.identification.multiple_shooting.windows import FREEDOM, Windows, student_weights
+from emppi_ros.identification.multiple_shooting.windows import (
+    FREEDOM,
+    Windows,
+    score_covariance,
+    student_weights,
+)
 from emppi_ros.recordings.motion import Motion
 
 ITERATIONS = 60
@@ -38,6 +54,7 @@ _DAMPING, _MOST_DAMPING = 1e-3, 1e12
 _LESS, _MORE = 0.2, 5.0  # factors of the damping after a step that was good, or not
 _FLOOR = 1e-9  # of the spread of a motion: the least scale of the errors
 _RIDGE = 1e-12  # of the largest element: starts that a window does not determine stay
+_EXPECTED = (FREEDOM + 1.0) / (FREEDOM + 3.0)
 
 
 class ShootingEstimate(NamedTuple):
@@ -218,3 +235,55 @@ def _bounded_step(system: _ReducedSystem, damping: float, lower: Array, upper: A
     root = scipy.linalg.cholesky(damped)
     target = -scipy.linalg.solve_triangular(root, gradient, trans='T')
     return np.asarray(lsq_linear(root, target, (np.minimum(lower, -0.0), upper)).x)
+
+
+def covariance(result: ShootingEstimate) -> Array:
+    """Return the covariance (P, P) in the scales, with a prior variance of one."""
+    information, scores = _EXPECTED * result.information, result.scores
+    count, size = scores.shape
+    sums = score_covariance(scores, result.windows.recordings)
+    sums *= count / max(count - 1, 1)  # at the estimate, scores have a sum of zero
+    bounded = information + np.eye(size)  # with the prior
+    inverse = np.linalg.inv(bounded)
+    sums = _at_least(sums + np.eye(size), bounded)
+    sandwich: Array = inverse @ sums @ inverse
+    return sandwich
+
+
+def joint_covariance(
+    plant: Plant, motion: Motion, result: ShootingEstimate, threads: int = 0
+) -> Array:
+    """
+    Return the covariance (P, P), in the scales, that errors of inferred joints add.
+
+    It is 0 if no place of a joint is uncertain. IdentificationError if the model diverges with a
+    joint one standard deviation away.
+    """
+    size = len(result.theta)
+    information, total = result.information + np.eye(size), np.zeros((size, size))
+
+    def positions(model: mujoco.MjModel) -> Array:
+        displaced, theta, starts = replace(plant, model=model), result.theta, result.starts
+        states, diverged = simulate(
+            displaced, theta[None], motion, result.windows.steps, starts[None], threads
+        )
+        if diverged.any():
+            raise IdentificationError(
+                'the model diverges with an inferred joint one standard deviation away: record a '
+                'motion that shows the joints better'
+            )
+        return states[0, ..., : model.nv]
+
+    for ahead, behind in displaced_models(plant.model, plant.parameters):
+        change = 0.5 * (positions(ahead) - positions(behind))
+        scores = np.einsum('whvp,whv->p', result.influence, change)
+        step = np.linalg.solve(information, scores)
+        total += np.outer(step, step)
+    return total
+
+
+def _at_least(matrix: Array, least: Array) -> Array:
+    """Return a matrix (P, P) whose quadratic form is nowhere below that of another one."""
+    ratios, vectors = scipy.linalg.eigh(0.5 * (matrix + matrix.T), least)
+    basis = least @ vectors  # vectors' least vectors = 1
+    return np.asarray(basis @ np.diag(np.maximum(ratios, 1.0)) @ basis.T)

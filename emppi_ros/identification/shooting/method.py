@@ -12,8 +12,8 @@ from emppi_ros.identification.common.figures import Convergence
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.identification.multiple_shooting import forecast, windows
-from emppi_ros.identification.shooting import uncertainty
-from emppi_ros.identification.shooting.estimation import ITERATIONS, ShootingEstimate, estimate
+from emppi_ros.identification.shooting import estimation
+from emppi_ros.identification.shooting.estimation import ITERATIONS, ShootingEstimate
 from emppi_ros.model import scene
 from emppi_ros.recordings import matching
 from emppi_ros.recordings.motion import Motion, default_step, join, resample_and_split
@@ -73,8 +73,8 @@ class ShootingMethod(Method):
             fits = fit_growing(plant, motion, lengths, run.threads, progress)
             advance(len(lengths) * ITERATIONS)
         result = fits.chosen
-        by_joints = uncertainty.joint_covariance(plant, motion, result, run.threads)
-        by_errors = uncertainty.covariance(result)
+        by_joints = estimation.joint_covariance(plant, motion, result, run.threads)
+        by_errors = estimation.covariance(result)
         covariance = by_errors + by_joints
         knowledge = posterior_samples.knowledge_levels(np.sqrt(np.diag(covariance)))
         kept = posterior_samples.excited(knowledge)
@@ -171,7 +171,7 @@ def fit_growing(
                 cut.steps[:, 0], fits[-1].windows.steps[:, 0], return_indices=True
             )
             starts[here] = fits[-1].starts[before]
-        result = estimate(plant, motion, cut, theta, starts, threads, progress=progress)
+        result = estimation.estimate(plant, motion, cut, theta, starts, threads, progress=progress)
         if fits and np.any(result.scale > _WORSE * fits[0].scale):
             return GrowingFits(fits[-1], fits[0], result)
         fits.append(result)

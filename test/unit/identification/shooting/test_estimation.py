@@ -7,7 +7,7 @@ import pytest
 
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.multiple_shooting import windows
-from emppi_ros.identification.shooting import estimation, uncertainty
+from emppi_ros.identification.shooting import estimation
 from emppi_ros.identification.shooting.estimation import (
     ShootingEstimate,
     WindowSimulation,
@@ -94,7 +94,7 @@ def test_a_double_pendulum_is_found_within_its_uncertainty(plants, swing, seed: 
     assert result.converged
     apart = (result.theta - PENDULUM_TRUTH) / plant.scales
     # chi-squared with three degrees of freedom: 1 in 10^5 is above 25.9
-    assert apart @ np.linalg.solve(uncertainty.covariance(result), apart) < 25.9
+    assert apart @ np.linalg.solve(estimation.covariance(result), apart) < 25.9
     # scale 1 of Student's t with 4 degrees of freedom fits standard deviations of 1.1 to 1.2
     assert np.all((result.scale > 0.7e-3) & (result.scale < 1.05e-3))
 
@@ -107,7 +107,7 @@ def test_outliers_hardly_change_the_estimate(plants, swing, monkeypatch) -> None
         motion, qpos=motion.qpos + wrong * rng.choice([-0.5, 0.5], motion.qpos.shape)
     )
     clean = fit(plant, motion, 40)
-    sd = plant.scales * np.sqrt(np.diag(uncertainty.covariance(clean)))
+    sd = plant.scales * np.sqrt(np.diag(estimation.covariance(clean)))
     robust = fit(plant, spoiled, 40)
     for module in (estimation, windows):
         monkeypatch.setattr(module, 'FREEDOM', 1e12)
