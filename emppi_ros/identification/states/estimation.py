@@ -10,7 +10,7 @@ from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identification.common import posterior_samples
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states import solver
-from emppi_ros.identification.states.normal_equations import StateFactorization, assemble
+from emppi_ros.identification.states.normal_equations import assemble, factorize_states
 from emppi_ros.identification.states.residuals import forces_known, linearize
 from emppi_ros.identification.states.solver import Iterate, ProgressCallback, SolverConfig
 from emppi_ros.recordings.motion import Motion
@@ -106,7 +106,7 @@ def estimate_uncertainty(
     residuals, counted = solution.residuals, motion.observed
     n, nv = residuals.observed.shape
     normal = assemble(jacobian, residuals, plant.scales)
-    states = StateFactorization(normal, 0.0).solve(normal.mixed).reshape(n, nv, -1)
+    states = factorize_states(normal, 0.0)(normal.mixed).reshape(n, nv, -1)
     impulses = jacobian.unknowns * plant.scales
     for late, block in enumerate(jacobian.impulses):
         impulses = impulses - block @ states[late : n - 2 + late]

@@ -11,7 +11,7 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.identification.common.figures import HeldOutForecast, coordinates
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states.estimation import StatesEstimate
-from emppi_ros.identification.states.normal_equations import StateFactorization, assemble
+from emppi_ros.identification.states.normal_equations import assemble, factorize_states
 from emppi_ros.identification.states.residuals import commands, forces_known, linearize
 from emppi_ros.recordings.motion import Motion, difference, displace, join
 
@@ -38,8 +38,8 @@ def end_states(fit: StatesEstimate) -> list[EndState]:
     weight, nv = fit.config.state_weight, plant.model.nv
     jacobian = linearize(plant, motion, weight, solution.theta, solution.qpos)
     normal = assemble(jacobian, solution.residuals, plant.scales)
-    states = StateFactorization(normal, 0.0)
-    slopes = -states.solve(normal.mixed) / plant.scales
+    solve = factorize_states(normal, 0.0)
+    slopes = -solve(normal.mixed) / plant.scales
     observation = np.nan_to_num(uncertainty.observation_sd) * np.sqrt(uncertainty.correlation)
     ends = []
     for part, observed_sd, impulse_sd in zip(
@@ -48,7 +48,7 @@ def end_states(fit: StatesEstimate) -> list[EndState]:
         rows = np.arange((part.stop - _ENDS) * nv, part.stop * nv)
         unit = np.zeros((motion.steps * nv, len(rows)))
         unit[rows, np.arange(len(rows))] = 1.0
-        shifts = states.solve(unit).reshape(motion.steps, nv, -1)
+        shifts = solve(unit).reshape(motion.steps, nv, -1)
         observed = observed_sd[:, None] * (jacobian.observed @ shifts)
         impulses = sum(
             block @ shifts[late : motion.steps - 2 + late]

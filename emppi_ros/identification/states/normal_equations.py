@@ -5,6 +5,8 @@ Only parameters have bounds. For given parameters the best states solve a linear
 constrained problem of each iteration (appendix C) is a box QP of P variables.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import mujoco
@@ -57,31 +59,28 @@ def _bands(diagonal: Array, first: Array, second: Array) -> Array:
     n, nv, _ = diagonal.shape
     bands = np.zeros((3 * nv, n, nv))
     for distance, blocks in enumerate((diagonal, first, second)):
-        for i in range(nv):
-            for j in range(nv):
-                offset = distance * nv + i - j
-                if offset >= 0:
-                    bands[offset, :, j] = blocks[:, i, j]
+        for i, j in np.ndindex(nv, nv):
+            offset = distance * nv + i - j
+            if offset >= 0:
+                bands[offset, :, j] = blocks[:, i, j]
     return bands.reshape(3 * nv, n * nv)
 
 
-class StateFactorization:
-    """The Cholesky factor of the states' block of the normal equations, with damping."""
+def factorize_states(normal: BandedNormalEquations, damping: float) -> Callable[[Array], Array]:
+    """
+    Return the solver of the states' block for right-hand sides (N nv, ...), with damping.
 
-    def __init__(self, normal: BandedNormalEquations, damping: float) -> None:
-        """Factor the block; IdentificationError if the data do not determine the states."""
-        bands = normal.states.copy()
-        bands[0] += damping
-        try:
-            self._factor = scipy.linalg.cholesky_banded(bands, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            raise IdentificationError(
-                'states: observations and dynamics do not determine them: observe more joints'
-            ) from None
-
-    def solve(self, right: Array) -> Array:
-        """Return the solution (N nv, ...) for right-hand sides (N nv, ...)."""
-        return scipy.linalg.cho_solve_banded((self._factor, True), right, check_finite=False)
+    IdentificationError if the data do not determine the states.
+    """
+    bands = normal.states.copy()
+    bands[0] += damping
+    try:
+        factor = scipy.linalg.cholesky_banded(bands, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        raise IdentificationError(
+            'states: observations and dynamics do not determine them: observe more joints'
+        ) from None
+    return partial(scipy.linalg.cho_solve_banded, (factor, True), check_finite=False)
 
 
 def solve_step(
@@ -92,8 +91,8 @@ def solve_step(
 
     The step of the parameters is optimal between `lower` and `upper` (P,).
     """
-    states = StateFactorization(normal, damping)
-    free, bound = states.solve(normal.state_gradient), states.solve(normal.mixed)
+    solve = factorize_states(normal, damping)
+    free, bound = solve(normal.state_gradient), solve(normal.mixed)
     schur = normal.unknowns - normal.mixed.T @ bound + damping * np.eye(len(lower))
     slope = normal.gradient - normal.mixed.T @ free
     pull = solve_box_qp(0.5 * (schur + schur.T), slope, lower, upper)

@@ -35,7 +35,6 @@ class Iterate(NamedTuple):
     qpos: Array  # (N, nq)
     residuals: Residuals
     iterations: int
-    change: float  # largest change of a parameter, in its scale
     damping: float
     converged: bool
 
@@ -70,7 +69,7 @@ def solve(
     residuals = evaluate(plant, motion, config.state_weight, guess, start)
     if not np.isfinite(residuals.cost):
         raise IdentificationError('the motion needs forces that are not finite: check its units')
-    current = Iterate(guess, start, residuals, 0, np.inf, 1.0, False)
+    current = Iterate(guess, start, residuals, 0, 1.0, False)
     while current.iterations < config.iterations and not current.converged:
         current = _iterate(plant, motion, config, current)
         progress(current)
@@ -97,11 +96,9 @@ def _iterate(plant: Plant, motion: Motion, config: SolverConfig, current: Iterat
             small = max(gain, largest) <= config.cost_tolerance * current.residuals.cost
             still = len(step) > 0 and change <= config.step_tolerance
             converged = small or (still and damping == current.damping)
-            done = current.iterations + 1
-            return Iterate(
-                theta, qpos, trial, done, change, max(damping / 10.0, _MIN_DAMPING), converged
-            )
+            next_damping = max(damping / 10.0, _MIN_DAMPING)
+            return Iterate(theta, qpos, trial, current.iterations + 1, next_damping, converged)
         if expected <= config.cost_tolerance * current.residuals.cost:
             break  # only rounding is left
         damping *= 10.0
-    return current._replace(iterations=current.iterations + 1, change=0.0, converged=True)
+    return current._replace(iterations=current.iterations + 1, converged=True)
