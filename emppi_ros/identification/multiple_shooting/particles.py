@@ -7,7 +7,7 @@ the start of its first window is part of z, too.
 """
 
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,6 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
 from emppi_ros.identification.multiple_shooting.simulation import STEP, perturb_starts, roll_out
 from emppi_ros.model.ensemble import Ensemble
-
-_T = TypeVar('_T', bound=np.generic)
 
 
 class WindowTrajectories(NamedTuple):
@@ -84,7 +82,7 @@ class MultipleShooting:
         problem = self.problem
         return Ensemble(problem.model, problem.parameters, models, rollouts, self._threads)
 
-    def by_window(self, rows: npt.NDArray[_T]) -> npt.NDArray[_T]:
+    def by_window(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return rows of all steps (T, S) by window, (W, h, S)."""
         return rows.reshape(self.windows, self.length, -1)
 
