@@ -95,18 +95,15 @@ def forecast_parts(
     parts: Sequence[tuple[Motion, Motion]],
     ends: Sequence[EndState],
     seed: int,
-) -> list[HeldOutForecast | None]:
+) -> list[HeldOutForecast]:
     """
-    Return the forecast of each held-out part by parameters (n, P); None if nothing is held out.
+    Return the forecast of each held-out part that is not empty, by parameters (n, P).
 
     It starts from the estimated states, which are drawn for each of the parameters.
     """
-    rng, begin = np.random.default_rng(seed), 0
-    forecasts = list[HeldOutForecast | None]()
-    for (earlier, later), end in zip(parts, ends, strict=True):
-        rows = slice(begin, begin := begin + earlier.steps)
+    rng, forecasts = np.random.default_rng(seed), list[HeldOutForecast]()
+    for (earlier, later), end, rows in zip(parts, ends, fit.motion.parts, strict=True):
         if not later.steps:
-            forecasts.append(None)
             continue
         reached = replace(earlier, qpos=fit.solution.qpos[rows])
         tangents = end.draw(thetas - fit.theta, rng)
@@ -118,7 +115,7 @@ def forecast_parts(
 def contradictions(
     fit: StatesEstimate,
     parts: Sequence[tuple[Motion, Motion]],
-    forecasts: Sequence[HeldOutForecast | None],
+    forecasts: Sequence[HeldOutForecast],
 ) -> dict[str, float]:
     """
     Return by how many standard deviations forecasts miss measurements, where more than three.
@@ -129,10 +126,10 @@ def contradictions(
     """
     model, off = fit.plant.model, dict[str, float]()
     horizon = max(round(_HORIZON_S / model.opt.timestep), 1)
-    for (_, later), held_out, noise in zip(
-        parts, forecasts, fit.uncertainty.observation_sd, strict=True
-    ):
-        if held_out is None or later.steps <= _ENDS:
+    noises = zip(parts, fit.uncertainty.observation_sd, strict=True)
+    held = [(later, noise) for (_, later), noise in noises if later.steps]
+    for (later, noise), held_out in zip(held, forecasts, strict=True):
+        if later.steps <= _ENDS:
             continue
         free = np.all(forces_known(model, later), axis=1)
         count = min(horizon, len(free) if free.all() else int(np.argmin(free)))

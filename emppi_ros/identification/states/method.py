@@ -81,9 +81,8 @@ class StatesMethod(Method):
         notes += prior.notes(options.spread)
         if notes:
             summary['notes'] = '; '.join(notes)
-        forecasts = [part for part in prior.forecasts if part is not None]
-        if forecasts:
-            summary['held_out_error'] = figures.forecast_error(forecasts)
+        if prior.forecasts:
+            summary['held_out_error'] = figures.forecast_error(prior.forecasts)
         return Identification(
             summary,
             prior.samples,
@@ -96,7 +95,7 @@ class StatesMethod(Method):
                 'held_out': run.held_out,
             },
             convergence=Convergence('mean cost', np.array(costs[-result.solution.iterations :])),
-            forecasts=lambda: forecasts,
+            forecasts=lambda: prior.forecasts,
         )
 
 
@@ -146,7 +145,7 @@ class CheckedPrior(NamedTuple):
 
     samples: Array  # (n, P)
     spread: float  # factor on the standard deviations of the posterior
-    forecasts: list[HeldOutForecast | None]
+    forecasts: list[HeldOutForecast]
     missed_before: dict[str, float]  # standard deviations, with the spread that was asked for
     missed: dict[str, float]  # with this spread
 
