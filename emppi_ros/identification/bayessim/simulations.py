@@ -45,18 +45,11 @@ class StartDistribution(NamedTuple):
 
 
 def find_starts(problem: ShootingProblem) -> list[StartDistribution]:
-    """
-    Return the distribution of the start of each recording; a known start has no spread.
-
-    IdentificationError if a position is not measured.
-    """
+    """Return the distribution of the start of each recording; a known start has no spread."""
     nq, size = problem.model.nq, problem.references.shape[-1]
     if not problem.first_steps:
         return [StartDistribution(problem.start, np.zeros((size, size)))]
-    noise, step_s = problem.noise, problem.model.opt.timestep
-    if not np.isfinite(noise[:nq]).all():
-        raise IdentificationError('positions of all joints must be measured')
-    distributions = []
+    noise, step_s, distributions = problem.noise, problem.model.opt.timestep, []
     for start, begin in zip(problem.start, problem.first_steps, strict=True):
         later = problem.references[begin:, :nq]
         count = min(max(round(_FIT_S / step_s), _FIT_SAMPLES), len(later))

@@ -144,12 +144,9 @@ class McmcRefinement:
             chosen = rng.integers(len(given.u), size=len(z))
             about = DensityPoint(*(part[chosen] for part in given))
             w = propose(about, near, rng.standard_normal(about.u.shape))
-
-            def balance(here: DensityPoint, there: DensityPoint) -> Array:
-                back = mixture_log_density(given, here.u, JUMP_DAMPING)
-                return back - mixture_log_density(given, there.u, JUMP_DAMPING)
-
-            z, now = self._accept(z, now, w, balance, rng)
+            z, now = self._accept(
+                z, now, w, lambda _, u: mixture_log_density(given, u, JUMP_DAMPING), rng
+            )
         return z, now
 
     def draw(self, z: Array, now: Evaluation, turn: int) -> tuple[Array, Evaluation]:
@@ -158,29 +155,26 @@ class McmcRefinement:
         damping = np.full(len(z), DRAW_DAMPING[turn % len(DRAW_DAMPING)])
         here = self._point(z, now)
         w = propose(here, damping, rng.standard_normal(here.u.shape))
-
-        def balance(here: DensityPoint, there: DensityPoint) -> Array:
-            back = proposal_log_density(there, here.u, damping)
-            return back - proposal_log_density(here, there.u, damping)
-
-        return self._accept(z, now, w, balance, rng)
+        return self._accept(
+            z, now, w, lambda start, u: proposal_log_density(start, u, damping), rng
+        )
 
     def _accept(
         self,
         z: Array,
         now: Evaluation,
         w: Array,
-        balance: Callable[[DensityPoint, DensityPoint], Array],
+        log_q: Callable[[DensityPoint, Array], Array],
         rng: np.random.Generator,
     ) -> tuple[Array, Evaluation]:
-        """Return particles moved to w where Metropolis-Hastings accepts, else unchanged."""
+        """Return particles moved to w, of proposal log density q, where it is accepted."""
         here = self._point(z, now)
         inside = np.all(np.abs(w[:, : self._unknown]) < MAX_LOGIT, axis=1)
         moved, new = self._at(z, np.where(inside[:, None], w, here.u))
         there = self._point(moved, new)
         with np.errstate(invalid='ignore'):  # -inf minus -inf: not accepted
             gain = there.log_p - here.log_p
-        gain += balance(here, there)
+        gain += log_q(there, here.u) - log_q(here, there.u)
         accepted = inside & (np.log(rng.uniform(size=len(z))) < gain)
         return select_particles(accepted, (moved, new), (z, now))
 

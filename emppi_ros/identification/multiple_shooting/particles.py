@@ -14,7 +14,6 @@ import numpy.typing as npt
 from scipy.stats import qmc
 
 from emppi_ros.core.arrays import Array, Bools
-from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
 from emppi_ros.identification.multiple_shooting.simulation import STEP, perturb_starts, roll_out
 from emppi_ros.model.ensemble import Ensemble
@@ -40,16 +39,7 @@ class MultipleShooting:
         slopes: bool = True,
     ) -> None:
         """Set up N (1 + P + S) models with W rollouts each; without derivatives, N models."""
-        count = len(problem.controls)
-        if windows < 1 or count % windows:
-            raise IdentificationError(
-                f'{count} steps do not divide into {windows} windows of equal length'
-            )
-        self.length = count // windows
-        if any(begin % self.length for begin in problem.first_steps):
-            raise IdentificationError(
-                f'recordings do not begin at multiples of the window length, {self.length} steps'
-            )
+        self.length = len(problem.controls) // windows
         self.problem, self.particles, self.windows = problem, particles, windows
         self.unknown = len(problem.parameters)
         self.states = problem.start.shape[-1]
@@ -64,7 +54,7 @@ class MultipleShooting:
         self.joined = [int(window) for window in joined]  # windows that continue the previous one
         self.scale = problem.scale  # (S,) the spread of states: their unit in z
         self.measurements = self.by_window(problem.references / self.scale)  # (W, h, S)
-        self.time_steps = np.arange(count).reshape(windows, self.length)
+        self.time_steps = np.arange(len(problem.controls)).reshape(windows, self.length)
         self.steps = 0  # total physics steps of `simulate`
         self._threads = threads
 

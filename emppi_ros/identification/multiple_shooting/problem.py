@@ -36,10 +36,7 @@ class ShootingProblem:
     continuous: bool = True  # from window to window, unless the model does not explain that
 
     def __post_init__(self) -> None:
-        """Raise IdentificationError if shapes, limits or the model do not fit."""
-        size = self.model.nq + self.model.nv
-        if self.model.nq != self.model.nv:
-            raise IdentificationError('the model has free or ball joints: only slides and hinges')
+        """Raise IdentificationError if the model, limits or noise do not fit."""
         if not self.model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET.value:
             raise IdentificationError(
                 'the model resets itself when it diverges, which hides the divergence: '
@@ -51,19 +48,8 @@ class ShootingProblem:
                     f'{p.name}: found limits [{p.lower:g}, {p.upper:g}]; both must be finite: '
                     f'they set the scale of the search'
                 )
-        steps = len(self.controls)
-        if self.references.shape != (steps, size):
-            raise IdentificationError(
-                f'references of shape {self.references.shape}; expected ({steps} steps, '
-                f'{size} positions and velocities)'
-            )
-        if not np.all(np.isfinite(self.references)):
-            raise IdentificationError('references contain values that are not finite')
-        many = (len(self.first_steps), size) if self.first_steps else (size,)
-        if self.start.shape != many or self.noise.shape != (size,) or np.any(self.noise <= 0):
-            raise IdentificationError(
-                f'start and noise must have {size} values each, and noise must be positive'
-            )
+        if np.any(self.noise <= 0.0):
+            raise IdentificationError('the noise of measurements must be positive')
 
     @property
     def inputs(self) -> Inputs:

@@ -80,13 +80,6 @@ def test_the_score_and_normals_are_derivatives(two):
         np.testing.assert_allclose(now.normals[:, :, column], moved / (2 * step), atol=1e-4)
 
 
-def test_recordings_begin_where_windows_do(two):
-    with pytest.raises(
-        IdentificationError, match='do not begin at multiples of the window length, 12 steps'
-    ):
-        MultipleShooting(two[0], 4, 2, threads=1)
-
-
 def test_an_inference_goes_on_from_any_of_its_states(two):
     settings, states = CsvgdConfig(5, 8, 3, settling=0.5), []
     whole = csvgd.infer(two[0], settings, 1, lambda state, _: states.append(state))
