@@ -10,7 +10,6 @@ from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identification.common import posterior_samples
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states import solver
-from emppi_ros.identification.states.normal_equations import assemble, factorize_states
 from emppi_ros.identification.states.residuals import forces_known, linearize
 from emppi_ros.identification.states.solver import Iterate, ProgressCallback, SolverConfig
 from emppi_ros.recordings.motion import Motion
@@ -105,8 +104,8 @@ def estimate_uncertainty(
     jacobian = linearize(plant, motion, weight, solution.theta, solution.qpos)
     residuals, counted = solution.residuals, motion.observed
     n, nv = residuals.observed.shape
-    normal = assemble(jacobian, residuals, plant.scales)
-    states = factorize_states(normal, 0.0)(normal.mixed).reshape(n, nv, -1)
+    normal = solver.assemble(jacobian, residuals, plant.scales)
+    states = solver.factorize_states(normal, 0.0)(normal.mixed).reshape(n, nv, -1)
     impulses = jacobian.unknowns * plant.scales
     for late, block in enumerate(jacobian.impulses):
         impulses = impulses - block @ states[late : n - 2 + late]

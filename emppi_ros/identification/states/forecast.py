@@ -11,8 +11,8 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.identification.common.figures import HeldOutForecast, coordinates
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states.estimation import StatesEstimate
-from emppi_ros.identification.states.normal_equations import assemble, factorize_states
 from emppi_ros.identification.states.residuals import commands, forces_known, linearize
+from emppi_ros.identification.states.solver import assemble, factorize_states
 from emppi_ros.recordings.motion import Motion, difference, displace, join
 
 _HORIZON_S = 0.5  # errors of any model grow with time, and beyond this with the motion's own

@@ -12,7 +12,7 @@ import scipy.optimize
 from benchmarks.identify import pendulums
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant, UnknownParameter
-from emppi_ros.identification.states import forecast, normal_equations, residuals, solver
+from emppi_ros.identification.states import forecast, residuals, solver
 from emppi_ros.identification.states.estimation import estimate, estimate_uncertainty
 from emppi_ros.identification.states.solver import SolverConfig
 from emppi_ros.recordings.motion import Motion, displace, join
@@ -156,14 +156,14 @@ def test_the_box_qp_has_the_solution_of_scipy():
     for _ in range(20):
         root, target = rng.standard_normal((8, 5)), rng.standard_normal(8)
         lower, upper = -rng.uniform(0.0, 0.5, 5), rng.uniform(0.0, 0.5, 5)
-        found = normal_equations.solve_box_qp(root.T @ root, -root.T @ target, lower, upper)
+        found = solver.solve_box_qp(root.T @ root, -root.T @ target, lower, upper)
         expected = scipy.optimize.lsq_linear(root, target, (lower, upper), tol=1e-14).x
         np.testing.assert_allclose(found, expected, atol=1e-7)  # accuracy of lsq_linear
         assert np.all(found >= lower) and np.all(found <= upper)
 
 
 def test_a_free_bound_may_be_infinite():
-    found = normal_equations.solve_box_qp(
+    found = solver.solve_box_qp(
         np.eye(2), np.array([-3.0, 3.0]), np.array([-np.inf, -1.0]), np.array([np.inf, np.inf])
     )
     np.testing.assert_allclose(found, [3.0, -1.0], rtol=1e-12)  # rounding
