@@ -66,15 +66,13 @@ class SysidMethod(Method):
             advance(MAX_ITERATIONS)
         problem = replace(data.problem, continuous=result.worse is None)
         data = replace(data, problem=problem, windows=result.windows)
-        count = len(plant.unknowns)
-        scaled_sd = result.sd(count)
-        knowledge = knowledge_levels(scaled_sd)
+        knowledge = knowledge_levels(result.sd)
         kept = posterior_samples.excited(knowledge)
         covariance = options.spread**2 * result.covariance + result.by_joints
-        box = np.full(count, -LIMIT), np.full(count, LIMIT)
+        mean, ones = result.z[: len(covariance)], np.ones(len(covariance))
         rng = np.random.default_rng(run.seed)
         samples = posterior_samples.draw_within_bounds(
-            result.z[:count], covariance[:count, :count], np.ones(count), box, rng
+            mean, covariance, ones, (-LIMIT * ones, LIMIT * ones), rng
         )
         theta = problem.theta(samples)
         system = explain(
@@ -83,11 +81,11 @@ class SysidMethod(Method):
         value, sd = in_units(data, result)
         more = {}
         if result.by_joints.any():
-            by_joints = np.sqrt(np.diag(result.by_joints)[:count]) / scaled_sd * sd
-            more['sd_by_joints'] = by_joints.tolist()
+            share = np.sqrt(np.diag(result.by_joints)) / result.sd
+            more['sd_by_joints'] = (share * sd).tolist()
         summary = posterior_samples.summarize(
             plant.unknowns, value, sd, knowledge,
-            posterior_samples.unobservable_directions(result.covariance[:count, :count]),
+            posterior_samples.unobservable_directions(result.covariance),
             at_bound=system.converged.at_bound, **more,
         )  # fmt: skip
         summary |= diagnose(system)
@@ -118,9 +116,8 @@ class SysidMethod(Method):
 
 def in_units(data: TrainingData, result: WindowEstimate) -> tuple[Array, Array]:
     """Return the parameters (P,) and their standard deviations, in their units."""
-    count = len(data.problem.parameters)
-    z = result.z[:count]
+    z = result.z[: len(result.sd)]
     step = np.where(z > 0.0, -_STEP, _STEP)
     theta = data.problem.theta(z)
     slope = (data.problem.theta(z + step) - theta) / step
-    return theta, slope * result.sd(count)
+    return theta, slope * result.sd

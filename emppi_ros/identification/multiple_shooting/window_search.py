@@ -45,19 +45,20 @@ _EXPLAINED = 2.0  # times the noise: with larger errors in the shortest windows 
 
 
 class WindowEstimate(NamedTuple):
-    """Coordinates of the estimate, and their covariance."""
+    """Coordinates of the estimate, and the covariance of those of the P parameters."""
 
     z: Array  # (D,) parameters and start states of windows, as of a particle of `csvgd`
-    covariance: Array  # (D, D) with a unit prior variance of the parameters
+    covariance: Array  # (P, P) with a unit prior variance
     log_p: float
     defect: float  # RMS discontinuity between windows, in units of the scale of states
     windows: int
     worse: float | None  # factor on the errors of longer windows; None: they are continuous
-    by_joints: Array  # (D, D) covariance that errors of inferred joints add
+    by_joints: Array  # (P, P) covariance that errors of inferred joints add
 
-    def sd(self, parameters: int) -> Array:
-        """Return the standard deviations (P,) of the parameters, relative to their prior."""
-        return np.sqrt(np.diag(self.covariance + self.by_joints)[:parameters])
+    @property
+    def sd(self) -> Array:
+        """The standard deviations (P,) of the parameters, relative to their prior."""
+        return np.sqrt(np.diag(self.covariance + self.by_joints))
 
     def note(self, data: TrainingData) -> str:
         """Return a note for the user if the model does not explain continuous windows."""
@@ -245,6 +246,7 @@ def _describe(residuals: ResidualFunction, worse: float | None) -> WindowEstimat
         slope = information @ step + rows.T @ change[: residuals.rows] / (squares / freedom)
         step -= covariance @ slope
         by_joints += np.outer(step, step)
+    covariance, by_joints = (x[np.ix_(parameters, parameters)] for x in (covariance, by_joints))
     return WindowEstimate(
         z, covariance, -0.5 * squares, residuals.defect, shooter.windows, worse, by_joints
     )
