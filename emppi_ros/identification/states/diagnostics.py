@@ -140,21 +140,15 @@ def _counts(motion: Motion) -> Array:
 def note_disagreement(
     names: Sequence[str], alone: Sequence[StatesEstimate], together: StatesEstimate
 ) -> list[str]:
-    """
-    Return a note on the parameters on which the recordings disagree.
-
-    The variance of the difference is that of one recording, less that of all.
-    """
+    """Return a note on the parameters on which the recordings disagree."""
+    thetas = np.array([fit.theta for fit in alone])
+    sds = np.array([fit.uncertainty.sd for fit in alone])
     disagreements = []
-    for i, unknown in enumerate(together.plant.unknowns):
-        off = [fit.theta[i] - together.theta[i] for fit in alone]
-        sd = [fit.uncertainty.sd[i] for fit in alone]
-        if any(np.abs(off) > _DISAGREEMENT * np.array(sd)):
-            each = ', '.join(
-                f'{fit.theta[i]:.4g} +- {fit.uncertainty.sd[i]:.2g} in {name}'
-                for fit, name in zip(alone, names, strict=True)
-            )
-            disagreements.append(f'{unknown.name} is {each}')
+    off = np.abs(thetas - together.theta) > _DISAGREEMENT * sds
+    for i in np.flatnonzero(off.any(axis=0)):
+        rows = zip(thetas[:, i], sds[:, i], names, strict=True)
+        each = ', '.join(f'{theta:.4g} +- {sd:.2g} in {name}' for theta, sd, name in rows)
+        disagreements.append(f'{together.plant.unknowns[i].name} is {each}')
     if not disagreements:
         return []
     return [
