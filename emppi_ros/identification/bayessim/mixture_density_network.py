@@ -55,7 +55,7 @@ class Network(NamedTuple):
         """Return the mixture for an input (X,)."""
         heads = split(self, activations(self, inputs[None])[-1])
         logits = heads.logits[0]
-        return GaussianMixture(logits - logsumexp(logits), heads.means[0], roots(heads)[0])
+        return GaussianMixture(logits - logsumexp(logits), heads.means[0], heads.roots[0])
 
 
 class Heads(NamedTuple):
@@ -64,7 +64,7 @@ class Heads(NamedTuple):
     logits: Array  # (N, K) log weights, not normalized
     means: Array  # (N, K, P)
     log_scales: Array  # (N, K, P) log of the diagonal of the roots
-    lower: Array  # (N, K, P (P - 1) / 2) below the diagonal
+    roots: Array  # (N, K, P, P) inverse roots of the covariances, lower triangular
 
 
 def make(
@@ -98,21 +98,11 @@ def split(network: Network, outputs: Array) -> Heads:
         outputs, np.cumsum([count, count * size, count * size]), axis=1
     )
     shape = len(outputs), count, size
-    return Heads(
-        logits,
-        means.reshape(shape),
-        np.clip(scales.reshape(shape), *_LOG_SCALES),
-        lower.reshape(*shape[:2], -1),
-    )
-
-
-def roots(heads: Heads) -> Array:
-    """Return the inverse roots of the covariances (N, K, P, P)."""
-    size = heads.means.shape[2]
-    full = np.zeros((*heads.means.shape, size))
-    full[(..., *np.tril_indices(size, -1))] = heads.lower
-    full[..., np.arange(size), np.arange(size)] = np.exp(heads.log_scales)
-    return full
+    log_scales = np.clip(scales.reshape(shape), *_LOG_SCALES)
+    roots = np.zeros((*shape, size))
+    roots[(..., *np.tril_indices(size, -1))] = lower.reshape(*shape[:2], -1)
+    roots[..., np.arange(size), np.arange(size)] = np.exp(log_scales)
+    return Heads(logits, means.reshape(shape), log_scales, roots)
 
 
 def loss_and_gradient(
@@ -125,8 +115,8 @@ def loss_and_gradient(
     """
     values = activations(network, inputs)
     heads = split(network, values[-1])
-    root, deviation = roots(heads), targets[:, None] - heads.means
-    whitened = np.einsum('nkij,nkj->nki', root, deviation)
+    deviation = targets[:, None] - heads.means
+    whitened = np.einsum('nkij,nkj->nki', heads.roots, deviation)
     parts = (
         heads.logits - logsumexp(heads.logits, axis=1, keepdims=True)
         + heads.log_scales.sum(axis=2) - 0.5 * np.sum(whitened**2, axis=2)
@@ -138,7 +128,7 @@ def loss_and_gradient(
     inside = (heads.log_scales > _LOG_SCALES[0]) & (heads.log_scales < _LOG_SCALES[1])
     slopes = (
         softmax(heads.logits, axis=1) - share[..., 0],
-        -share * np.einsum('nkij,nki->nkj', root, whitened),
+        -share * np.einsum('nkij,nki->nkj', heads.roots, whitened),
         share * (whitened * np.exp(heads.log_scales) * deviation - 1.0) * inside,
         share * (whitened[..., below[0]] * deviation[..., below[1]]),
     )
