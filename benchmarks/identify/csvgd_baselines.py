@@ -7,8 +7,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError, import_optional
-from emppi_ros.identification.multiple_shooting.initial_particles import sobol_parameters
-from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identification.multiple_shooting.particles import MultipleShooting, sobol_parameters
 from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
 from emppi_ros.identification.multiple_shooting.target_density import (
     evaluate,

@@ -21,7 +21,7 @@ from emppi_ros.identification import methods
 from emppi_ros.identification.common.figures import HeldOutForecast
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.methods import Identification, RunSettings
-from emppi_ros.identification.multiple_shooting import forecast, torque_noise, windows
+from emppi_ros.identification.multiple_shooting import forecast, windows
 from emppi_ros.identification.shooting import estimation
 from emppi_ros.model.ensemble import Ensemble
 from emppi_ros.recordings.motion import MAX_STEPS_PER_SAMPLE, Motion, resample, split
@@ -161,7 +161,7 @@ def _forecasts(
     length = max(round(WINDOW_S / plant.model.opt.timestep), windows.shortest_length(known))
     mean = samples.mean(axis=0)
     scale = _noise(plant, known, mean, length, threads)
-    impulses = torque_noise.impulse_covariance(plant, mean, scale, known, length, threads)
+    impulses = forecast.impulse_covariance(plant, mean, scale, known, length, threads)
     plain, noisy = (
         forecast.forecast(plant, samples, scale, known, later, length, 0, threads, random)
         for random in (None, impulses)
@@ -178,8 +178,7 @@ def _noise(plant: Plant, known: Motion, theta: Array, length: int, threads: int)
     cut = windows.cut(known, length)
     fixed = Plant(plant.at(theta), (), plant.write)
     starts = windows.guess_starts(cut, plant.model.opt.timestep)
-    config = estimation.ShootingConfig(iterations=15)
-    return estimation.estimate(fixed, known, cut, np.empty(0), starts, config, threads).scale
+    return estimation.estimate(fixed, known, cut, np.empty(0), starts, threads, 15).scale
 
 
 def _errors(one: HeldOutForecast, noisy: HeldOutForecast | None) -> dict[str, ForecastError]:

@@ -25,11 +25,10 @@ from emppi_ros.calibration import hardware
 from emppi_ros.core import paths
 from emppi_ros.core.errors import EmppiError, IdentificationError
 from emppi_ros.identification import methods
-from emppi_ros.identification.bayessim.starts import find_starts
+from emppi_ros.identification.bayessim.simulations import find_starts
 from emppi_ros.identification.methods import RunSettings
 from emppi_ros.identification.multiple_shooting import training_data
 from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
-from emppi_ros.identification.multiple_shooting.training_data import WindowConfig
 
 Array = npt.NDArray[np.float64]
 SEEDS = range(100, 110)  # settings were chosen with 1 to 3, and from 200 on
@@ -272,7 +271,7 @@ def _single_shooting(mechanism: InferredMechanism, film: Film) -> ShootingProble
     """Return the whole film as one window, from the start that its first images show."""
     seconds = float(film.time[-1] - film.time[0]) - 2.0 / films.RATE_HZ
     problem = training_data.prepare(
-        mechanism.plant, [mechanism.recording], WindowConfig(seconds, 0.0), {}
+        mechanism.plant, [mechanism.recording], seconds, 0.0, {}
     ).problem
     (start,) = find_starts(problem)
     return replace(problem, start=start.mean, first_steps=())

@@ -22,8 +22,8 @@ from emppi_ros.articulation.topology import WORLD, KinematicTree
 from emppi_ros.articulation.tracks import Tracks
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.multiple_shooting.simulation import Inputs, make_ensemble, roll_out
-from emppi_ros.identification.multiple_shooting.start_fits import fit_starts
+from emppi_ros.identification.multiple_shooting.simulation import simulate
+from emppi_ros.identification.multiple_shooting.windows import fit_starts
 from emppi_ros.model import scene
 from emppi_ros.recordings.motion import Motion
 from emppi_ros.tracking import renderer
@@ -101,10 +101,8 @@ def forecast(problem: ForecastProblem, plant: Plant, theta: Array) -> Array:
     begin, seen, last = np.zeros(1, int), rows[SEEN - 1], rows[-1]
     fit = fit_starts(plant, theta[None], scale, motion, begin, seen, threads=1)
     if fit is not None:
-        ensemble = make_ensemble(plant, 1, 1, threads=1)
-        ensemble.write(theta[None])
         steps = np.arange(last)[None]
-        states, diverged = roll_out(ensemble, Inputs.of_motion(motion), steps, fit[0])
+        states, diverged = simulate(plant, theta[None], motion, steps, fit[0], threads=1)
         if not diverged.any():
             # the first are those after a step
             return np.asarray(states[0, 0, rows[SEEN:] - 1, : plant.model.nq])

@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-import importlib
 from pathlib import Path
+import pkgutil
 from typing import Any, ClassVar
 
 from emppi_ros.core.arrays import Array
@@ -96,16 +96,11 @@ class Identification:
         )
 
 
-@dataclass(frozen=True)
-class NoOptions:
-    """Options of a method or study that has none."""
-
-
 class Method(ABC):
     """An identification method: recordings in, posterior out."""
 
     description: ClassVar[str]  # a line of `emppi identify --help`
-    options: ClassVar[type] = NoOptions  # frozen dataclass; each field is a command-line option
+    options: ClassVar[type]  # frozen dataclass; each field is a command-line option
     held_out: ClassVar[float | None] = 0.0  # share, if none is given; None: it cannot forecast
     long_running: ClassVar[bool] = False  # it writes checkpoints, and can compute on a cluster
     with_joint_errors: ClassVar[bool] = False  # intervals contain errors of inferred joints
@@ -130,15 +125,10 @@ class Method(ABC):
 
 def load(name: str) -> Method:
     """Return the method of a name in METHODS; only then is its module imported."""
-    return create(METHODS[name])
+    method: Method = pkgutil.resolve_name(METHODS[name])()
+    return method
 
 
-def create_all(registry: Mapping[str, str]) -> dict[str, Any]:
-    """Return an object of each class in a registry, by name."""
-    return {name: create(place) for name, place in registry.items()}
-
-
-def create(place: str) -> Any:
-    """Return an object of the class at `module:class`."""
-    module, _, name = place.partition(':')
-    return getattr(importlib.import_module(module), name)()
+def load_all() -> dict[str, Method]:
+    """Return all methods by name."""
+    return {name: load(name) for name in METHODS}

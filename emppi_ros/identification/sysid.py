@@ -1,13 +1,11 @@
 """
 The method `sysid`: one estimate by MuJoCo's least squares, as a reference for the other methods.
 
-It does what `mujoco.sysid` does (its optimizer is `mujoco.minimize.least_squares`, its covariance
-that of `calculate_intervals`) by the search over windows that `csvgd` has, too (`window_search`).
-`mujoco.sysid` itself would need the extra `mujoco[sysid]`.
+Optimizer and covariance are those of `mujoco.sysid`, which would need the extra `mujoco[sysid]`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +19,7 @@ from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.identification.multiple_shooting import particle_summary, training_data
 from emppi_ros.identification.multiple_shooting.particle_summary import diagnose, explain
 from emppi_ros.identification.multiple_shooting.problem import LIMIT
-from emppi_ros.identification.multiple_shooting.training_data import TrainingData, WindowConfig
+from emppi_ros.identification.multiple_shooting.training_data import TrainingData
 from emppi_ros.identification.multiple_shooting.window_search import (
     MAX_ITERATIONS,
     WindowEstimate,
@@ -54,8 +52,9 @@ class SysidMethod(Method):
         run: RunSettings,
     ) -> Identification:  # fmt: skip
         """Fit all recordings together."""
-        windows = WindowConfig(options.window, run.held_out)
-        data = training_data.prepare(plant, recordings, windows, options.noise)
+        data = training_data.prepare(
+            plant, recordings, options.window, run.held_out, options.noise
+        )
         log_likelihoods: list[float] = []
         with run.progress('sysid', MAX_ITERATIONS, 'iterations') as advance:
 
@@ -67,23 +66,29 @@ class SysidMethod(Method):
             advance(MAX_ITERATIONS)
         problem = replace(data.problem, continuous=result.worse is None)
         data = replace(data, problem=problem, windows=result.windows)
-        count = len(plant.unknowns)
-        knowledge = knowledge_levels(result.sd(count))
+        knowledge = knowledge_levels(result.sd)
         kept = posterior_samples.excited(knowledge)
-        theta = data.problem.theta(draw(result, count, options.spread, run.seed))
+        covariance = options.spread**2 * result.covariance + result.by_joints
+        mean, ones = result.z[: len(covariance)], np.ones(len(covariance))
+        rng = np.random.default_rng(run.seed)
+        samples = posterior_samples.draw_within_bounds(
+            mean, covariance, ones, (-LIMIT * ones, LIMIT * ones), rng
+        )
+        theta = problem.theta(samples)
         system = explain(
             plant, data, result.z[None], np.array([result.log_p]), result.defect, run, theta
         )
         value, sd = in_units(data, result)
         more = {}
         if result.by_joints.any():
-            more['sd_by_joints'] = (result.share_by_joints(count) * sd).tolist()
+            share = np.sqrt(np.diag(result.by_joints)) / result.sd
+            more['sd_by_joints'] = (share * sd).tolist()
         summary = posterior_samples.summarize(
             plant.unknowns, value, sd, knowledge,
-            posterior_samples.unobservable_directions(result.covariance[:count, :count]),
+            posterior_samples.unobservable_directions(result.covariance),
             at_bound=system.converged.at_bound, **more,
         )  # fmt: skip
-        summary |= diagnose(plant, system)
+        summary |= diagnose(system)
         if note := result.note(data):
             summary['notes'] = '; '.join([*filter(None, [summary.get('notes')]), note])
 
@@ -98,7 +103,8 @@ class SysidMethod(Method):
             theta,
             kept,
             {
-                **asdict(windows),
+                'window_s': options.window,
+                'held_out': run.held_out,
                 'step_s': float(plant.model.opt.timestep),
                 'spread': options.spread,
                 'seed': run.seed,
@@ -108,22 +114,10 @@ class SysidMethod(Method):
         )
 
 
-def draw(result: WindowEstimate, parameters: int, spread: float, seed: int) -> Array:
-    """Return coordinates (n, P) of samples within the limits."""
-    box = np.full(parameters, -LIMIT), np.full(parameters, LIMIT)
-    covariance = spread**2 * result.covariance + result.by_joints
-    covariance = covariance[:parameters, :parameters]
-    rng = np.random.default_rng(seed)
-    return posterior_samples.draw_within_bounds(
-        result.z[:parameters], covariance, np.ones(parameters), box, rng
-    )
-
-
 def in_units(data: TrainingData, result: WindowEstimate) -> tuple[Array, Array]:
     """Return the parameters (P,) and their standard deviations, in their units."""
-    count = len(data.problem.parameters)
-    z = result.z[:count]
+    z = result.z[: len(result.sd)]
     step = np.where(z > 0.0, -_STEP, _STEP)
     theta = data.problem.theta(z)
     slope = (data.problem.theta(z + step) - theta) / step
-    return theta, slope * result.sd(count)
+    return theta, slope * result.sd

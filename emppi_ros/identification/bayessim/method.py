@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 import functools
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,11 +12,14 @@ from emppi_ros.core.config import key, positive
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identification.bayessim import posterior as posteriors
 from emppi_ros.identification.bayessim import simulations
-from emppi_ros.identification.bayessim.box import BoxedMixture
 from emppi_ros.identification.bayessim.mixture_density_network import TrainingConfig
-from emppi_ros.identification.bayessim.posterior import DensityConfig, LearnedPosterior
-from emppi_ros.identification.bayessim.simulations import PairRecipe, Pairs, PairSimulation
-from emppi_ros.identification.bayessim.starts import find_starts
+from emppi_ros.identification.bayessim.posterior import LearnedPosterior
+from emppi_ros.identification.bayessim.simulations import (
+    PairRecipe,
+    Pairs,
+    PairSimulation,
+    find_starts,
+)
 from emppi_ros.identification.common import checkpoint, posterior_samples
 from emppi_ros.identification.common import options as fields
 from emppi_ros.identification.common.checkpoint import Checkpoint
@@ -26,7 +29,6 @@ from emppi_ros.identification.common.posterior_samples import PRIOR_SAMPLES, kno
 from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.identification.multiple_shooting import training_data
 from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
-from emppi_ros.identification.multiple_shooting.training_data import WindowConfig
 from emppi_ros.model import scene
 from emppi_ros.parallel import workers
 from emppi_ros.recordings.recordings import Recording, recording_digests
@@ -76,7 +78,7 @@ class BayesSimMethod(Method):
         run: RunSettings,
     ) -> Identification:  # fmt: skip
         """Simulate, learn the density, and evaluate it at the recordings."""
-        problem = beginnings(plant, recordings, options.duration, options.noise)
+        problem = _beginnings(plant, recordings, options.duration, options.noise)
         recipe = functools.partial(
             PairSimulation, problem, find_starts(problem), options.summary, run.seed
         )
@@ -93,20 +95,23 @@ class BayesSimMethod(Method):
             pairs = _simulate(recipe, options, saved, run)
             learned = _learn(pairs, options, run)
             observed = recipe(1, 1).observed()
-            result = Result(
-                learned,
-                learned.at(observed),
-                *posteriors.novelty(learned, pairs.summaries, observed),
-            )
             rng = np.random.default_rng([run.seed, 1])
-            coordinates = result.density.sample(PRIOR_SAMPLES, rng)
-            summary = summarize(plant, problem, coordinates, result)
-        summary['simulations'] = len(pairs.coordinates)
-        knowledge = [row['knowledge'] for row in summary['parameters'].values()]
+            coordinates = learned.at(observed).sample(PRIOR_SAMPLES, rng)
+            theta = problem.theta(coordinates)
+            knowledge = knowledge_levels(coordinates.std(axis=0))
+        summary = {
+            **posterior_samples.summarize_samples(
+                plant.unknowns, theta, knowledge, coverage=learned.coverage.tolist()
+            ),
+            'log_density': -learned.loss,
+            'tests': learned.tests,
+            **_compare(learned, pairs, observed),
+            'simulations': len(pairs.coordinates),
+        }
         posterior_samples.excited(knowledge)
         return Identification(
             summary,
-            problem.theta(coordinates),
+            theta,
             # the others keep their bounds, and their correlations
             range(len(plant.unknowns)),
             settings,
@@ -114,22 +119,11 @@ class BayesSimMethod(Method):
         )
 
 
-class Result(NamedTuple):
-    """The posterior of the recordings, and how unlike the simulations they are."""
-
-    learned: LearnedPosterior
-    density: BoxedMixture
-    distance: float  # to the nearest simulation, in median distances of test simulations
-    as_far: float  # share of test simulations that are as far from the others
-
-
-def beginnings(
+def _beginnings(
     plant: Plant, recordings: Sequence[Recording], duration_s: float, noise: Mapping[str, float]
 ) -> ShootingProblem:
     """Return the problem of the first seconds of each recording, which must be as long."""
-    problem = training_data.prepare(
-        plant, recordings, WindowConfig(duration_s, 0.0), noise
-    ).problem
+    problem = training_data.prepare(plant, recordings, duration_s, 0.0, noise).problem
     length = max(round(duration_s / plant.model.opt.timestep), 1)
     rows = np.concatenate([begin + np.arange(length) for begin in problem.first_steps])
     return replace(
@@ -159,12 +153,10 @@ def _simulate(
 
 
 def _learn(pairs: Pairs, options: BayesSimOptions, run: RunSettings) -> LearnedPosterior:
-    config = DensityConfig(
-        options.density, TrainingConfig(components=options.components, epochs=options.epochs)
-    )
     with run.progress('bayessim', options.epochs, 'epochs') as advance:
         learned = posteriors.learn(
-            config,
+            options.density,
+            TrainingConfig(components=options.components, epochs=options.epochs),
             pairs.summaries,
             pairs.coordinates,
             np.random.default_rng([run.seed, 2]),
@@ -174,26 +166,15 @@ def _learn(pairs: Pairs, options: BayesSimOptions, run: RunSettings) -> LearnedP
     return learned
 
 
-def summarize(
-    plant: Plant, problem: ShootingProblem, coordinates: Array, result: Result
-) -> dict[str, Any]:
-    """Return each parameter with its uncertainty, and how far the density can be trusted."""
-    knowledge = knowledge_levels(coordinates.std(axis=0))
-    coverage = result.learned.coverage.tolist()
-    summary = posterior_samples.summarize_samples(
-        plant.unknowns, problem.theta(coordinates), knowledge, coverage=coverage
-    )
-    summary |= {
-        'log_density': -result.learned.loss,
-        'tests': result.learned.tests,
-        'distance': result.distance,
-        'as_far': result.as_far,
-    }
-    if result.as_far < _UNLIKE:
-        summary['notes'] = (
-            f'the recording is unlike the simulations: {result.distance:.3g} times as far from '
-            f'the nearest one as they are from each other, and {100.0 * result.as_far:.2g} % of '
-            'them are as far: the model lacks an effect, or the bounds exclude the truth, and the '
-            'intervals may be wrong'
+def _compare(learned: LearnedPosterior, pairs: Pairs, observed: Array) -> dict[str, Any]:
+    """Return how unlike the simulations the recording is, for the summary."""
+    distance, as_far = posteriors.novelty(learned, pairs.summaries, observed)
+    comparison: dict[str, Any] = {'distance': distance, 'as_far': as_far}
+    if as_far < _UNLIKE:
+        comparison['notes'] = (
+            f'the recording is unlike the simulations: {distance:.3g} times as far from the '
+            f'nearest one as they are from each other, and {100.0 * as_far:.2g} % of them are as '
+            'far: the model lacks an effect, or the bounds exclude the truth, and the intervals '
+            'may be wrong'
         )
-    return summary
+    return comparison

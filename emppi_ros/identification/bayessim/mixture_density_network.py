@@ -1,11 +1,10 @@
 r"""
 Mixture density networks: mixtures of Gaussians that depend on an input (Bishop 1994).
 
-A network maps an input x to log weights, means, and inverse roots of the covariances of K
-Gaussians in P dimensions. It minimizes the mean of -log q(theta | x) over pairs that were drawn
-from a prior and a simulator, by Adam (Kingma and Ba 2015) with exact gradients. It approximates
-the posterior. With hidden layers of tanh units this is an MDN; without them, on random Fourier
-features of x, it is an MDRFF (Heiden et al. 2022, supplement 2.4.2).
+A network maps an input x to K Gaussians in P dimensions. Adam (Kingma and Ba 2015) minimizes the
+mean of -log q(theta | x) over pairs from a prior and a simulator. With hidden layers of tanh units
+this is an MDN; without them, on random Fourier features of x, it is an MDRFF (Heiden et al. 2022,
+supplement 2.4.2).
 """
 
 from collections.abc import Callable
@@ -16,7 +15,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.identification.bayessim.gaussian_mixture import GaussianMixture
+from emppi_ros.identification.bayessim.mixtures import GaussianMixture
 
 _LOG_SCALES = -6.0, 10.0  # bounds of the log of a root's diagonal
 _OUTPUT_SHARE = 0.1  # of the usual size of initial weights: mixtures start out alike
@@ -55,9 +54,8 @@ class Network(NamedTuple):
     def mixture(self, inputs: Array) -> GaussianMixture:
         """Return the mixture for an input (X,)."""
         heads = split(self, activations(self, inputs[None])[-1])
-        return GaussianMixture(
-            heads.logits[0] - logsumexp(heads.logits[0]), heads.means[0], roots(heads)[0]
-        )
+        logits = heads.logits[0]
+        return GaussianMixture(logits - logsumexp(logits), heads.means[0], heads.roots[0])
 
 
 class Heads(NamedTuple):
@@ -66,7 +64,7 @@ class Heads(NamedTuple):
     logits: Array  # (N, K) log weights, not normalized
     means: Array  # (N, K, P)
     log_scales: Array  # (N, K, P) log of the diagonal of the roots
-    lower: Array  # (N, K, P (P - 1) / 2) below the diagonal
+    roots: Array  # (N, K, P, P) inverse roots of the covariances, lower triangular
 
 
 def make(
@@ -88,10 +86,9 @@ def make(
 def activations(network: Network, inputs: Array) -> list[Array]:
     """Return the values of all layers, inputs (N, X) first."""
     values = [inputs]
-    for index, layer in enumerate(network.layers):
-        now = values[-1] @ layer.weights + layer.offsets
-        values.append(now if index == len(network.layers) - 1 else np.tanh(now))
-    return values
+    for layer in network.layers[:-1]:
+        values.append(np.tanh(values[-1] @ layer.weights + layer.offsets))
+    return [*values, values[-1] @ network.layers[-1].weights + network.layers[-1].offsets]
 
 
 def split(network: Network, outputs: Array) -> Heads:
@@ -101,21 +98,11 @@ def split(network: Network, outputs: Array) -> Heads:
         outputs, np.cumsum([count, count * size, count * size]), axis=1
     )
     shape = len(outputs), count, size
-    return Heads(
-        logits,
-        means.reshape(shape),
-        np.clip(scales.reshape(shape), *_LOG_SCALES),
-        lower.reshape(*shape[:2], -1),
-    )
-
-
-def roots(heads: Heads) -> Array:
-    """Return the inverse roots of the covariances (N, K, P, P)."""
-    size = heads.means.shape[2]
-    full = np.zeros((*heads.means.shape, size))
-    full[(..., *np.tril_indices(size, -1))] = heads.lower
-    full[..., np.arange(size), np.arange(size)] = np.exp(heads.log_scales)
-    return full
+    log_scales = np.clip(scales.reshape(shape), *_LOG_SCALES)
+    roots = np.zeros((*shape, size))
+    roots[(..., *np.tril_indices(size, -1))] = lower.reshape(*shape[:2], -1)
+    roots[..., np.arange(size), np.arange(size)] = np.exp(log_scales)
+    return Heads(logits, means.reshape(shape), log_scales, roots)
 
 
 def loss_and_gradient(
@@ -128,8 +115,8 @@ def loss_and_gradient(
     """
     values = activations(network, inputs)
     heads = split(network, values[-1])
-    root, deviation = roots(heads), targets[:, None] - heads.means
-    whitened = np.einsum('nkij,nkj->nki', root, deviation)
+    deviation = targets[:, None] - heads.means
+    whitened = np.einsum('nkij,nkj->nki', heads.roots, deviation)
     parts = (
         heads.logits - logsumexp(heads.logits, axis=1, keepdims=True)
         + heads.log_scales.sum(axis=2) - 0.5 * np.sum(whitened**2, axis=2)
@@ -141,7 +128,7 @@ def loss_and_gradient(
     inside = (heads.log_scales > _LOG_SCALES[0]) & (heads.log_scales < _LOG_SCALES[1])
     slopes = (
         softmax(heads.logits, axis=1) - share[..., 0],
-        -share * np.einsum('nkij,nki->nkj', root, whitened),
+        -share * np.einsum('nkij,nki->nkj', heads.roots, whitened),
         share * (whitened * np.exp(heads.log_scales) * deviation - 1.0) * inside,
         share * (whitened[..., below[0]] * deviation[..., below[1]]),
     )

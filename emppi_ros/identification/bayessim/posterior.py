@@ -1,39 +1,29 @@
 """
 The posterior of a recording from pairs of parameters and simulated summaries.
 
-Summaries are standardized; a density of the parameters given a summary is learned from the pairs,
-and evaluated at the summary of the recording. It is zero outside of the bounds of the parameters
-(see `box`). No likelihood is needed, but the pairs must contain motions like that of the
-recording: far from all of them the density extrapolates.
+A density of the parameters within their bounds, given a standardized summary, is learned from the
+pairs. Far from the summaries of all pairs it extrapolates.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from emppi_ros.core.arrays import Array, Bools
-from emppi_ros.identification.bayessim import box, mixture_density_network, random_features
-from emppi_ros.identification.bayessim.box import BoxedMixture
+from emppi_ros.identification.bayessim import mixture_density_network, mixtures
 from emppi_ros.identification.bayessim.mixture_density_network import Network, TrainingConfig
+from emppi_ros.identification.bayessim.mixtures import BoxedMixture
 
 NETWORK = 'network'
-DENSITIES = (NETWORK, *random_features.KERNELS)  # on hidden layers, or on features of a kernel
 FREQUENCIES = 250
 TESTED = 0.1  # share of the pairs that only test the density
 _DRAWS = 500  # per test
-_LEVEL = 0.9
 _CONSTANT = 1e-9  # of the largest standard deviation of a feature: it tells nothing
-
-
-@dataclass(frozen=True)
-class DensityConfig:
-    """The density to learn."""
-
-    density: str = NETWORK
-    training: TrainingConfig = TrainingConfig()
+_NU = 2.5  # smoothness of the Matern kernel
+_PAIRS = 2000  # whose median distance is the scale of a kernel
 
 
 class Input(NamedTuple):
@@ -54,7 +44,7 @@ class Input(NamedTuple):
         if self.frequencies is None:
             return normal
         count = self.frequencies.shape[1]
-        return random_features.features(normal, self.frequencies) * np.sqrt(count)
+        return fourier_features(normal, self.frequencies) * np.sqrt(count)
 
 
 class LearnedPosterior(NamedTuple):
@@ -74,7 +64,8 @@ class LearnedPosterior(NamedTuple):
 
 
 def learn(
-    config: DensityConfig,
+    density: str,
+    training: TrainingConfig,
     summaries: Array,
     parameters: Array,
     rng: np.random.Generator,
@@ -83,41 +74,39 @@ def learn(
     """
     Return the density of parameters (N, P) given summaries (N, F).
 
+    The `density` is on hidden layers (NETWORK), or on random features of one of KERNELS.
     Parameters are coordinates of `ShootingProblem`, between -LIMIT and LIMIT. The last TESTED of
     the pairs are not learned from.
     """
     tests = max(1, round(TESTED * len(summaries)))
-    mapped = box.to_unbounded(parameters)
-    inputs, learned = summaries[:-tests], mapped[:-tests]
-    mapping = _fit_input(config.density, inputs, rng)
-    training = config.training
-    if config.density != NETWORK:
+    mapped = mixtures.to_unbounded(parameters)
+    inputs = summaries[:-tests]
+    mapping = _fit_input(density, inputs, rng)
+    if density != NETWORK:
         training = replace(training, hidden=())
     network, losses = mixture_density_network.train(
-        training, mapping(inputs), learned, rng, progress
+        training, mapping(inputs), mapped[:-tests], rng, progress
     )
     held, truths = summaries[-tests:], mapped[-tests:]
     loss, _ = mixture_density_network.loss_and_gradient(network, mapping(held), truths)
-    loss -= float(np.mean(box.log_slope(parameters[-tests:])))
-    coverage = np.mean(
-        [
-            _inside(network.mixture(row).sample(_DRAWS, rng), truth)
-            for row, truth in zip(mapping(held), truths, strict=True)
-        ],
-        axis=0,
-    )
+    loss -= float(np.mean(mixtures.log_slope(parameters[-tests:])))
+    inside = []
+    for row, truth in zip(mapping(held), truths, strict=True):
+        draws = network.mixture(row).sample(_DRAWS, rng)
+        low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+        inside.append((truth >= low) & (truth <= high))
     tree = cKDTree(mapping.standardized(inputs))
     neighbours = tree.query(mapping.standardized(held))[0]
+    coverage = np.mean(inside, axis=0)
     return LearnedPosterior(network, mapping, losses, coverage, tests, loss, neighbours)
 
 
 def novelty(learned: LearnedPosterior, summaries: Array, observed: Array) -> tuple[float, float]:
     """
-    Return how unlike the simulations an observed summary (F,) is.
+    Return the distance of an observed summary (F,) to the nearest of simulated ones (N, F).
 
-    The first number is its distance to the nearest of the simulated summaries (N, F), in units of
-    the median distance of test summaries; the second is the share of test summaries that are as
-    far from the others or farther.
+    It is in units of the median distance of test summaries. The second number is the share of test
+    summaries that are as far from the others or farther.
     """
     tree = cKDTree(learned.map.standardized(summaries))
     distance = tree.query(learned.map.standardized(observed[None]))[0][0]
@@ -128,17 +117,35 @@ def novelty(learned: LearnedPosterior, summaries: Array, observed: Array) -> tup
 def _fit_input(density: str, summaries: Array, rng: np.random.Generator) -> Input:
     mean, scale = summaries.mean(axis=0), summaries.std(axis=0)
     used = scale > _CONSTANT * scale.max()
-    scale = np.where(used, scale, 1.0)
-    plain = Input(mean, scale, used, None)
+    plain = Input(mean, np.where(used, scale, 1.0), used, None)
     if density == NETWORK:
         return plain
     normal = plain.standardized(summaries)
-    width = random_features.median_distance(normal, rng)
-    drawn = random_features.KERNELS[density](normal.shape[1], FREQUENCIES, rng)
+    first, second = rng.integers(len(normal), size=(2, _PAIRS))
+    distances = np.linalg.norm(normal[first] - normal[second], axis=1)[first != second]
+    width = float(np.median(distances)) or 1.0
+    drawn = KERNELS[density](normal.shape[1], FREQUENCIES, rng)
     return plain._replace(frequencies=drawn / width)
 
 
-def _inside(draws: Array, truth: Array) -> Bools:
-    """Return whether each parameter (P,) is in the central 90 % of draws (n, P)."""
-    low, high = np.quantile(draws, [0.5 - 0.5 * _LEVEL, 0.5 + 0.5 * _LEVEL], axis=0)
-    return (truth >= low) & (truth <= high)
+def fourier_features(inputs: Array, frequencies: Array) -> Array:
+    """
+    Return features (N, 2 W) of inputs (N, X) whose products estimate a kernel.
+
+    Rahimi and Recht (2007). The frequencies (X, W) are draws from the kernel's spectral density.
+    """
+    angles = inputs @ frequencies
+    return np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(angles.shape[1])
+
+
+def _matern(size: int, count: int, rng: np.random.Generator) -> Array:
+    """Return frequencies (size, count) of the Matern kernel of scale 1: Student's t."""
+    return rng.standard_normal((size, count)) / np.sqrt(
+        rng.chisquare(2.0 * _NU, count) / (2.0 * _NU)
+    )
+
+
+KERNELS: dict[str, Callable[[int, int, np.random.Generator], Array]] = {
+    'rbf': lambda size, count, rng: rng.standard_normal((size, count)),  # exp(-r^2 / 2)
+    'matern': _matern,
+}

@@ -2,9 +2,11 @@
 Pairs of parameters and summaries of the recordings that they would give, from the simulator.
 
 Parameters are drawn from a uniform prior within their bounds (in the logarithm, if these are more
-than a decade apart), start states from what the measurements tell of them (see `starts`), and
-measurement noise is added. Each pair has a random generator of its own, so that any partition
-gives the same bits.
+than a decade apart), start states from what the measurements tell of them, and measurement noise
+is added. Each pair has a random generator of its own, so that any partition gives the same bits.
+
+A measured velocity at the start has its noise. One that was not measured follows from a cubic
+polynomial through the first positions, with the covariance of that fit.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +17,6 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.bayessim.starts import StartDistribution
 from emppi_ros.identification.bayessim.summaries import SUMMARIES, check_length
 from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
 from emppi_ros.identification.multiple_shooting.simulation import roll_out
@@ -24,6 +25,9 @@ from emppi_ros.parallel.workers import Share
 
 BLOCK = 200  # pairs that are simulated at a time
 _FEWEST = 0.5  # of the pairs must be simulated without divergence
+_FIT_S = 0.1  # of a recording: motions are smooth over this time
+_FIT_SAMPLES = 8  # at least
+_DEGREE = 3
 
 
 class Pairs(NamedTuple):
@@ -31,6 +35,35 @@ class Pairs(NamedTuple):
 
     coordinates: Array  # (N, P) as of `ShootingProblem.coordinates`
     summaries: Array  # (N, F)
+
+
+class StartDistribution(NamedTuple):
+    """A normal distribution of start states."""
+
+    mean: Array  # (nq + nv,)
+    root: Array  # (nq + nv, nq + nv), R R' is the covariance
+
+
+def find_starts(problem: ShootingProblem) -> list[StartDistribution]:
+    """Return the distribution of the start of each recording; a known start has no spread."""
+    nq, size = problem.model.nq, problem.references.shape[-1]
+    if not problem.first_steps:
+        return [StartDistribution(problem.start, np.zeros((size, size)))]
+    noise, step_s, distributions = problem.noise, problem.model.opt.timestep, []
+    for start, begin in zip(problem.start, problem.first_steps, strict=True):
+        later = problem.references[begin:, :nq]
+        count = min(max(round(_FIT_S / step_s), _FIT_SAMPLES), len(later))
+        powers = (step_s * np.arange(count + 1))[:, None] ** np.arange(_DEGREE + 1)
+        estimator = np.linalg.pinv(powers)[:2]  # position and velocity at time 0, (2, count + 1)
+        spread = np.linalg.cholesky(estimator @ estimator.T)
+        fit = estimator @ np.concatenate([start[None, :nq], later[:count]])  # (2, nq)
+        mean, root = start.copy(), np.diag(np.where(np.isfinite(noise), noise, 0.0))
+        for joint in np.flatnonzero(~np.isfinite(noise[nq:])):
+            rows = [joint, nq + joint]
+            mean[rows] = fit[:, joint]
+            root[np.ix_(rows, rows)] = noise[joint] * spread
+        distributions.append(StartDistribution(mean, root))
+    return distributions
 
 
 class PairSimulation:
@@ -47,14 +80,13 @@ class PairSimulation:
     ) -> None:
         """Create the models for a number of pairs; `starts` are of each recording."""
         self._problem, self._starts, self._seed = problem, starts, seed
-        self._summary = SUMMARIES[summary]
-        measured = np.isfinite(problem.noise)
-        rows = np.ones((len(problem.controls), len(measured)), bool)
-        if problem.observed is not None:
-            rows = problem.observed
-        self._sampled = np.all(rows[:, measured], axis=1)  # steps with a measurement of everything
-        for begin, end in zip(*_bounds(problem), strict=True):
-            check_length(int(np.sum(self._sampled[begin:end])))
+        self._summary, steps = SUMMARIES[summary], len(problem.controls)
+        measured, observed = np.isfinite(problem.noise), problem.observed
+        complete = np.ones(steps, bool) if observed is None else observed[:, measured].all(axis=1)
+        self._steps = np.split(np.arange(steps), problem.first_steps[1:])  # of each recording
+        self._sampled = [complete[part] for part in self._steps]  # where all was measured
+        for sampled in self._sampled:
+            check_length(int(np.sum(sampled)))
         self._ensemble = Ensemble(problem.model, problem.parameters, pairs, 1, threads)
 
     def simulate(self, numbers: Array) -> Pairs:
@@ -65,13 +97,11 @@ class PairSimulation:
         coordinates = np.array([rng.uniform(-LIMIT, LIMIT, size) for rng in rngs])
         ensemble.write(problem.theta(coordinates))
         parts, diverged = [], np.zeros(len(rngs), bool)
-        for start, begin, end in zip(self._starts, *_bounds(problem), strict=True):
+        for start, steps, rows in zip(self._starts, self._steps, self._sampled, strict=True):
             drawn = start.mean + _normal(rngs, len(start.mean)) @ start.root.T
-            steps = np.arange(begin, end)[None]
-            states, lost = roll_out(ensemble, problem.inputs, steps, drawn[:, None])
+            states, lost = roll_out(ensemble, problem.inputs, steps[None], drawn[:, None])
             diverged |= lost
-            noise = _normal(rngs, end - begin, states.shape[-1])
-            rows = self._sampled[begin:end]
+            noise = _normal(rngs, len(steps), states.shape[-1])
             parts.append(self._summarize(states[:, 0, rows], noise[:, rows]))
         summaries = np.concatenate(parts, axis=1)
         return Pairs(
@@ -81,21 +111,18 @@ class PairSimulation:
 
     def observed(self) -> Array:
         """Return the summary (F,) of the recordings."""
-        states = self._problem.references[None]
-        return np.concatenate(
-            [
-                self._summarize(states[:, begin:end][:, self._sampled[begin:end]], np.zeros(()))
-                for begin, end in zip(*_bounds(self._problem), strict=True)
-            ],
-            axis=1,
-        )[0]
+        states = [
+            self._problem.references[None, steps[rows]]
+            for steps, rows in zip(self._steps, self._sampled, strict=True)
+        ]
+        parts = [self._summarize(part, np.zeros(())) for part in states]
+        return np.concatenate(parts, axis=1)[0]
 
     def _summarize(self, states: Array, noise: Array) -> Array:
         """Return summaries of what is measured of states (N, T, S), with normal noise."""
-        problem = self._problem
-        measured = np.isfinite(problem.noise)
-        sd = np.where(measured, problem.noise, 0.0)
-        values = (states + sd * noise) / problem.scale
+        measured = np.isfinite(self._problem.noise)
+        sd = np.where(measured, self._problem.noise, 0.0)
+        values = (states + sd * noise) / self._problem.scale
         return self._summary(values[..., measured])
 
 
@@ -129,8 +156,7 @@ def simulate_all(
         blocks = [*([] if pairs is None else [pairs]), *simulate(numbers)]
         pairs = Pairs(*(np.concatenate(columns) for columns in zip(*blocks, strict=True)))
         watch(pairs)
-    valid = _valid(pairs)
-    return Pairs(*(part[valid][:count] for part in pairs))
+    return Pairs(*(part[_valid(pairs)][:count] for part in pairs))
 
 
 def _simulator(
@@ -145,12 +171,6 @@ def _simulator(
 
 def _valid(pairs: Pairs) -> Bools:
     return np.all(np.isfinite(pairs.summaries), axis=1)
-
-
-def _bounds(problem: ShootingProblem) -> tuple[list[int], list[int]]:
-    """Return first and last step of each recording."""
-    begins = list(problem.first_steps or (0,))
-    return begins, [*begins[1:], len(problem.controls)]
 
 
 def _normal(rngs: list[np.random.Generator], *shape: int) -> Array:

@@ -15,7 +15,6 @@ from emppi_ros.core.errors import IdentificationError
 SAMPLES = 20  # instants that are kept of a trajectory, as in 400 steps of which every 20th is used
 DELAYS = 5, 10, 20, 50, 100  # of autocorrelations, in steps of 1/400 of a trajectory
 _DELAY_UNIT = 400
-_DEPTH = 3  # of signatures
 _VARIANCE = 1e-12  # of a component that does not move
 
 
@@ -60,9 +59,7 @@ def signature(trajectories: Array) -> Array:
     time = np.broadcast_to(np.linspace(0.0, 1.0, points.shape[1])[:, None], (*points.shape[:2], 1))
     path = np.concatenate([time, points], axis=2)
     increments = np.diff(path, axis=1, prepend=np.zeros((number, 1, size + 1)))
-    first = np.zeros((number, size + 1))
-    second = np.zeros((number, *2 * [size + 1]))
-    third = np.zeros((number, *_DEPTH * [size + 1]))
+    first, second, third = (np.zeros((number, *depth * [size + 1])) for depth in (1, 2, 3))
     for d in np.moveaxis(increments, 1, 0):
         square = d[:, :, None] * d[:, None, :]
         cube = square[..., None] * d[:, None, None, :]

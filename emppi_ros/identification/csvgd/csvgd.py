@@ -1,29 +1,37 @@
 """
 Constrained Stein variational gradient descent (Heiden et al., ICRA 2022).
 
-Particles follow the SVGD direction. Each satisfies its own constraints (parameter limits, and
-continuity between windows) by a quadratic penalty whose stiffness grows, in place of the paper's
-multipliers. A last phase that is not in the paper refines particles by MCMC (`mcmc_refinement`).
-Particles begin all over the limits, or near an estimate (`ParticleStart`) if windows are
-independent.
+Particles follow the SVGD direction. Each solves for its own step, with the kernel-weighted
+Gauss-Newton curvature of all particles (Detommaso et al., NeurIPS 2018) and that of its
+constraints: parameter limits, and continuity between windows. These are a quadratic penalty whose
+stiffness grows, in place of the paper's multipliers. A step that makes a particle much worse is
+rejected, and repeated with more damping (Levenberg-Marquardt). A last phase that is not in the
+paper refines particles by MCMC (`mcmc_refinement`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.identification.csvgd.mcmc_refinement import McmcRefinement
-from emppi_ros.identification.csvgd.svgd import SteinNewton
-from emppi_ros.identification.multiple_shooting import target_density
-from emppi_ros.identification.multiple_shooting.initial_particles import (
-    ParticleStart,
-    initial_particles,
+from emppi_ros.identification.multiple_shooting.particles import initial_particles
+from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
+from emppi_ros.identification.multiple_shooting.target_density import (
+    Evaluation,
+    ParticleSimulation,
+    select_particles,
 )
-from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
 from emppi_ros.parallel.workers import Share
+
+_MIN_BANDWIDTH = 1e-12  # coinciding particles do not repel one another
+MAX_STEP = 0.5  # in any coordinate: half a standard deviation of the prior
+MAX_LOSS = 5.0  # nats; a step may lower the density, as neighbours repel a particle
+MORE_DAMPING, LESS_DAMPING = 4.0, 0.5  # factors after a rejected or accepted step
+MIN_DAMPING, MAX_DAMPING = 1e-4, 1e8
 
 
 @dataclass(frozen=True)
@@ -41,32 +49,9 @@ class CsvgdConfig:
 class CsvgdState(NamedTuple):
     """Checkpoint of an inference after some iterations."""
 
-    iteration: int
+    iteration: int | Array
     z: Array  # (N, D)
     damping: Array  # (N,) of the next step
-    steps: int  # total physics steps
-
-    def to_arrays(self) -> dict[str, Array]:
-        """Return all fields as arrays by name."""
-        return {name: np.asarray(value) for name, value in self._asdict().items()}
-
-    @classmethod
-    def of_arrays(cls, arrays: Mapping[str, Array]) -> 'CsvgdState':
-        """Return the state stored by `to_arrays`."""
-        z, damping = arrays['z'], arrays['damping']
-        return cls(int(arrays['iteration']), z, damping, int(arrays['steps']))
-
-
-class CsvgdProgress(NamedTuple):
-    """Checkpoint and density of an iteration, for callbacks."""
-
-    state: CsvgdState
-    evaluation: target_density.Evaluation
-
-    @property
-    def iteration(self) -> int:
-        """Number of completed iterations."""
-        return self.state.iteration
 
 
 class CsvgdPosterior(NamedTuple):
@@ -75,17 +60,77 @@ class CsvgdPosterior(NamedTuple):
     theta: Array  # (N, P), within the limits
     log_p: Array  # (N,) log density of the windows
     z: Array  # (N, D), before parameters are clipped to their limits
-    beyond: float  # largest violation of a limit, in coordinates
     defect: float  # rms gap between windows, in units of the states' spread
-    steps: int  # physics steps
+
+
+def median_bandwidth(x: Array) -> float:
+    """Return h of exp(-|x - y|^2 / h) by the median heuristic of Liu and Wang (2016)."""
+    distances = cdist(x, x, 'sqeuclidean')[np.triu_indices(len(x), 1)]
+    return max(float(np.median(distances)) / np.log(len(x)), _MIN_BANDWIDTH) if len(x) > 1 else 1.0
+
+
+def rbf_kernel(x: Array, bandwidth: float) -> tuple[Array, Array]:
+    """
+    Return the kernel matrix (N, N) and the repulsive term (N, D) of all particles.
+
+    The repulsive term is the sum over j of the derivative of k(x_j, x_i) by x_j.
+    """
+    kernel = np.exp(-cdist(x, x, 'sqeuclidean') / bandwidth)
+    return kernel, (2.0 / bandwidth) * (kernel.sum(axis=1)[:, None] * x - kernel @ x)
+
+
+def stein_newton_step(
+    density: Callable[[Array], Evaluation],
+    z: Array,
+    now: Evaluation,
+    stiffness: float,
+    damping: Array,
+) -> tuple[Array, Evaluation, Array]:
+    """
+    Return the particles (N, D) after one step, the density there, and the next damping (N,).
+
+    `stiffness`, in nats, is the second derivative of the constraint penalty.
+    """
+
+    def merit(at: Evaluation) -> Array:
+        force = 0.5 * stiffness * at.defects
+        return at.log_p - np.sum(force * at.defects, axis=1)
+
+    step = _newton_direction(z, now, stiffness, damping)
+    length = np.maximum(np.abs(step).max(axis=1), MAX_STEP)
+    moved = z + step * (MAX_STEP / length)[:, None]
+    new = density(moved)
+    better = merit(new) > merit(now) - MAX_LOSS
+    factor = np.where(better, LESS_DAMPING, MORE_DAMPING)
+    damping = np.clip(damping * factor, MIN_DAMPING, MAX_DAMPING)
+    return *select_particles(better, (moved, new), (z, now)), damping
+
+
+def _newton_direction(z: Array, now: Evaluation, stiffness: float, damping: Array) -> Array:
+    """
+    Return the step (N, D) of each particle z (N, D), before its length is limited.
+
+    `damping` (N,) is the multiple of each curvature's own diagonal that is added to it.
+    """
+    # the kernel's metric is the posterior's curvature, not the prior's: particles that are far
+    # apart in it do not influence each other
+    root = np.linalg.cholesky(now.curvature.mean(axis=0) + np.eye(z.shape[1]))
+    kernels, repulsion = rbf_kernel(z @ root, median_bandwidth(z @ root))
+    drive = kernels @ now.score + repulsion @ root.T
+    pull = np.einsum('nc,ncd->nd', stiffness * now.defects, now.normals)
+    curvature = np.einsum('ij,jkl->ikl', kernels**2, now.curvature, optimize=True)
+    curvature += stiffness * now.normals.swapaxes(1, 2) @ now.normals
+    diagonal = np.einsum('ndd->nd', curvature)  # a view
+    diagonal += damping[:, None] * diagonal + 1.0
+    return np.linalg.solve(curvature, (drive - pull)[..., None])[..., 0]
 
 
 def has_settled(before: Array, z: Array, curvature: Array) -> bool:
     """
     Return whether the particles (N, D) that moved did so by less than draws of a posterior differ.
 
-    M of them moved. The length of their mean step, in the metric of the mean curvature (N, D, D)
-    and as an RMS over coordinates, is compared with the standard error of the mean of M draws.
+    The length of their mean step, in the metric of the mean curvature (N, D, D) and as an RMS over
+    coordinates, is compared with the standard error of the mean of as many draws.
     """
     moved = np.any(z != before, axis=1)
     if not moved.any():
@@ -95,36 +140,45 @@ def has_settled(before: Array, z: Array, curvature: Array) -> bool:
     return bool(length < moved.sum() ** -0.5)
 
 
+def draw_particles(
+    mean: Array, covariance: Array, particles: int, unknown: int, seed: int
+) -> Array:
+    """Return particles (N, D) of a normal distribution; parameters are reflected at limits."""
+    rng = np.random.default_rng([seed, 0, 2])  # a stream that no draw of the refinement uses
+    root = np.linalg.cholesky(covariance)
+    z = mean + rng.standard_normal((particles, len(mean))) @ root.T
+    inside = LIMIT - np.abs(LIMIT - z[:, :unknown])
+    z[:, :unknown] = np.clip(np.abs(inside + LIMIT) - LIMIT, -LIMIT, LIMIT)
+    return z
+
+
 def infer(
     problem: ShootingProblem,
     settings: CsvgdConfig,
     threads: int = 0,
-    watch: Callable[[CsvgdProgress], None] = lambda _: None,
+    watch: Callable[[CsvgdState, Array], None] = lambda *_: None,
     state: CsvgdState | None = None,
     share: Share | None = None,
-    begin: ParticleStart | None = None,
+    begin: tuple[Array, Array] | None = None,
 ) -> CsvgdPosterior:
     """
     Return particles of the posterior.
 
-    `watch` is called before every iteration. Passing one of the states it received as `state`
-    resumes the inference, with the same bits as without the interruption. `share` simulates
-    particles on a cluster, which changes no bit either. Particles that `begin` near one estimate
-    need no growing stiffness, ascent or jumps: they move until their mean has settled, and draws
-    follow.
+    `watch` is called with state and log densities (N,) before every iteration. One of these as
+    `state` resumes the inference, with the same bits as without the interruption. `share`
+    simulates particles on a cluster, which changes no bit either. Particles that `begin` near one
+    estimate, with its mean (D,) and covariance (D, D), need no growing stiffness, ascent or jumps:
+    they move until their mean has settled, and draws follow.
     """
-    simulation = target_density.ParticleSimulation(
-        problem, settings.windows, settings.particles, threads, share
-    )
+    simulation = ParticleSimulation(problem, settings.windows, settings.particles, threads, share)
     shooter, density = simulation.shooter, simulation.density
     if state is not None:
         z = state.z.copy()
     elif begin is None:
         z = initial_particles(shooter)
     else:
-        z = begin.draw(settings.particles, shooter.unknown, settings.seed)
+        z = draw_particles(*begin, settings.particles, shooter.unknown, settings.seed)
     now = density(z)
-    stepper = SteinNewton(density, len(z))
     refinement = McmcRefinement(density, simulation.make_continuous, shooter, settings.seed)
     last = settings.iterations
     svgd_end = last - round(settings.settling * last)
@@ -133,31 +187,27 @@ def infer(
     stiffnesses = np.geomspace(*settings.stiffness, max(4 * svgd_end // 5, 1))
     if begin is not None:
         svgd_end, stiffnesses = draws_start, stiffnesses[-1:]
-    iteration = 0
+    iteration, damping = 0, np.ones(len(z))
     if state is not None:
-        iteration, shooter.steps = state.iteration, state.steps
-        (stepper if iteration <= svgd_end else refinement).damping = state.damping
+        iteration, damping = int(state.iteration), state.damping
     while iteration < last:
-        damping = (stepper if iteration <= svgd_end else refinement).damping
-        saved = CsvgdState(iteration, z, damping, shooter.steps)
-        watch(CsvgdProgress(saved, now))
+        watch(CsvgdState(iteration, z, damping), now.log_p)
         if iteration < svgd_end:
             before, stiffness = z, float(stiffnesses[min(iteration, len(stiffnesses) - 1)])
-            z, now = stepper.step(z, now, stiffness)
+            z, now, damping = stein_newton_step(density, z, now, stiffness, damping)
             settled = begin is not None and has_settled(before, z, now.curvature)
             iteration = svgd_end if settled else iteration + 1
             continue
         if iteration == svgd_end:
             z, now = refinement.start(z)
+            damping = np.ones(len(z))
         if iteration == draws_start and begin is None:
             z, now = refinement.jump(z, now)
         if iteration < draws_start:
-            z, now = refinement.ascend(z, now)
+            z, now, damping = refinement.ascend(z, now, damping)
         else:
             z, now = refinement.draw(z, now, iteration - draws_start)
         iteration += 1
-    unknown = shooter.unknown
-    theta, defects = problem.theta(z[:, :unknown]), now.defects[:, unknown:]
-    outside = float(np.abs(now.defects[:, :unknown]).max())
+    theta, defects = problem.theta(z[:, : shooter.unknown]), now.defects[:, shooter.unknown :]
     defect = float(np.sqrt(np.mean(defects**2))) if defects.size else 0.0
-    return CsvgdPosterior(theta, now.log_p, z, outside, defect, shooter.steps)
+    return CsvgdPosterior(theta, now.log_p, z, defect)

@@ -1,21 +1,17 @@
 """
 MCMC refinement: each particle ascends, jumps between modes, and samples the posterior.
 
-This follows SVGD and is not part of the paper. With fewer particles than coordinates SVGD
-underestimates the spread, and the share of particles at a mode depends on the initial particles
-rather than on its probability. Metropolis-Hastings draws leave the posterior invariant for any
-number of particles.
+With fewer particles than coordinates SVGD underestimates the spread, and the share of particles at
+a mode depends on the initial particles. Metropolis-Hastings draws leave the posterior invariant.
 
 Proposals are stochastic Newton draws (Martin, Wilcox, Burstedde and Ghattas, SIAM J. Sci. Comput.
 2012) with damping d: u + G^-1 s + G^-1 R n, where s is the score, H the curvature, G = H + d, R R'
-= H + 2 d, and n is standard normal. For a Gaussian they are reversible with any damping, so all
-are accepted. Large damping follows curved ridges in short steps; stiff directions are resampled by
-every draw.
+= H + 2 d, and n is standard normal. For a Gaussian they are reversible, so all are accepted. Large
+damping follows curved ridges in short steps; stiff directions are resampled by every draw.
 
 Trajectories are continuous here, so only the parameters and the initial states of recordings are
-free; the starts of all other windows follow by simulation, and derivatives by the implicit
-function theorem from those of the continuity constraints. Parameters are mapped by a logit so that
-their limits are at infinity.
+free. The starts of other windows follow by simulation, derivatives from those of the constraints.
+Parameters are mapped by a logit so that their limits are at infinity.
 """
 
 from collections.abc import Callable
@@ -24,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from emppi_ros.core.arrays import Array, Bools, Ints
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
 from emppi_ros.identification.multiple_shooting.problem import LIMIT
 from emppi_ros.identification.multiple_shooting.target_density import Evaluation, select_particles
@@ -90,11 +86,6 @@ def proposal_log_density(here: DensityPoint, u: Array, damping: Array) -> Array:
     return np.linalg.slogdet(whole)[1] - volume - 0.5 * np.sum(normal**2, axis=-1)
 
 
-def select_points(points: DensityPoint, index: Ints) -> DensityPoint:
-    """Return the points with these indices; indices may repeat."""
-    return DensityPoint(*(part[index] for part in points))
-
-
 def mixture_log_density(points: DensityPoint, u: Array, damping: float) -> Array:
     """Return the log density (M,), up to a constant, of proposing u (M, U) from any of K."""
     each = DensityPoint(*(part[:, None] for part in points))
@@ -116,8 +107,7 @@ class McmcRefinement:
         self, density: Callable[[Array], Evaluation], make_continuous: Callable[[Array], Array],
         shooter: MultipleShooting, seed: int,
     ) -> None:  # fmt: skip
-        """Start with a damping of one, the curvature of the prior."""
-        self.damping: Array = np.ones(shooter.particles)
+        """Set up for the windows of a shooter; draws depend on the seed."""
         self._density, self._make_continuous = density, make_continuous
         self._shooter, self._seed = shooter, seed
         self._unknown, self._free = shooter.unknown, free_coordinates(shooter)
@@ -126,18 +116,18 @@ class McmcRefinement:
         """Return particles (N, D) within limits and with continuous windows; evaluate them."""
         return self._at(z, to_unbounded(z[:, self._free], self._unknown))
 
-    def ascend(self, z: Array, now: Evaluation) -> tuple[Array, Evaluation]:
-        """Return particles after one Levenberg-Marquardt step each, if it ascends."""
+    def ascend(self, z: Array, now: Evaluation, damping: Array) -> tuple[Array, Evaluation, Array]:
+        """Return particles after one Levenberg-Marquardt step if it ascends, and the damping."""
         here = self._point(z, now)
-        step = newton_step(here, self.damping)
+        step = newton_step(here, damping)
         step *= MAX_ASCENT_STEP / np.maximum(np.abs(step).max(axis=1), MAX_ASCENT_STEP)[:, None]
         w = here.u + step
         w[:, : self._unknown] = np.clip(w[:, : self._unknown], -MAX_LOGIT, MAX_LOGIT)
         moved, new = self._at(z, w)
         better = self._point(moved, new).log_p > here.log_p
         factor = np.where(better, LESS_DAMPING, MORE_DAMPING)
-        self.damping = np.clip(self.damping * factor, MIN_DAMPING, MAX_DAMPING)
-        return select_particles(better, (moved, new), (z, now))
+        damping = np.clip(damping * factor, MIN_DAMPING, MAX_DAMPING)
+        return *select_particles(better, (moved, new), (z, now)), damping
 
     def jump(self, z: Array, now: Evaluation) -> tuple[Array, Evaluation]:
         """
@@ -147,17 +137,16 @@ class McmcRefinement:
         on the current particle, so it reaches modes that local steps do not.
         """
         rng = np.random.default_rng([self._seed, 0, 1])  # a stream that no draw uses
-        given = select_points(self._point(z, now), np.flatnonzero(np.isfinite(now.log_p)))
+        finite = np.isfinite(now.log_p)
+        given = DensityPoint(*(part[finite] for part in self._point(z, now)))
         near = np.full(len(z), JUMP_DAMPING)
         for _ in range(JUMPS if len(given.u) else 0):
-            about = select_points(given, rng.integers(len(given.u), size=len(z)))
+            chosen = rng.integers(len(given.u), size=len(z))
+            about = DensityPoint(*(part[chosen] for part in given))
             w = propose(about, near, rng.standard_normal(about.u.shape))
-
-            def balance(here: DensityPoint, there: DensityPoint) -> Array:
-                back = mixture_log_density(given, here.u, JUMP_DAMPING)
-                return back - mixture_log_density(given, there.u, JUMP_DAMPING)
-
-            z, now = self._accept(z, now, w, balance, rng)
+            z, now = self._accept(
+                z, now, w, lambda _, u: mixture_log_density(given, u, JUMP_DAMPING), rng
+            )
         return z, now
 
     def draw(self, z: Array, now: Evaluation, turn: int) -> tuple[Array, Evaluation]:
@@ -166,29 +155,26 @@ class McmcRefinement:
         damping = np.full(len(z), DRAW_DAMPING[turn % len(DRAW_DAMPING)])
         here = self._point(z, now)
         w = propose(here, damping, rng.standard_normal(here.u.shape))
-
-        def balance(here: DensityPoint, there: DensityPoint) -> Array:
-            back = proposal_log_density(there, here.u, damping)
-            return back - proposal_log_density(here, there.u, damping)
-
-        return self._accept(z, now, w, balance, rng)
+        return self._accept(
+            z, now, w, lambda start, u: proposal_log_density(start, u, damping), rng
+        )
 
     def _accept(
         self,
         z: Array,
         now: Evaluation,
         w: Array,
-        balance: Callable[[DensityPoint, DensityPoint], Array],
+        log_q: Callable[[DensityPoint, Array], Array],
         rng: np.random.Generator,
     ) -> tuple[Array, Evaluation]:
-        """Return particles moved to w where Metropolis-Hastings accepts, else unchanged."""
+        """Return particles moved to w, of proposal log density q, where it is accepted."""
         here = self._point(z, now)
         inside = np.all(np.abs(w[:, : self._unknown]) < MAX_LOGIT, axis=1)
         moved, new = self._at(z, np.where(inside[:, None], w, here.u))
         there = self._point(moved, new)
         with np.errstate(invalid='ignore'):  # -inf minus -inf: not accepted
             gain = there.log_p - here.log_p
-        gain += balance(here, there)
+        gain += log_q(there, here.u) - log_q(here, there.u)
         accepted = inside & (np.log(rng.uniform(size=len(z))) < gain)
         return select_particles(accepted, (moved, new), (z, now))
 

@@ -15,12 +15,7 @@ from emppi_ros.identification.common.checkpoint import Checkpoint
 from emppi_ros.identification.common.figures import Convergence
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.csvgd import csvgd, model_errors
-from emppi_ros.identification.csvgd.csvgd import (
-    CsvgdConfig,
-    CsvgdPosterior,
-    CsvgdProgress,
-    CsvgdState,
-)
+from emppi_ros.identification.csvgd.csvgd import CsvgdConfig, CsvgdState
 from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.identification.multiple_shooting import training_data, window_search
 from emppi_ros.identification.multiple_shooting.particle_summary import (
@@ -29,7 +24,7 @@ from emppi_ros.identification.multiple_shooting.particle_summary import (
     summarize_all,
 )
 from emppi_ros.identification.multiple_shooting.target_density import ParticleSimulation
-from emppi_ros.identification.multiple_shooting.training_data import TrainingData, WindowConfig
+from emppi_ros.identification.multiple_shooting.training_data import TrainingData
 from emppi_ros.model import scene
 from emppi_ros.parallel import workers
 from emppi_ros.recordings.recordings import (
@@ -84,10 +79,7 @@ class CsvgdMethod(Method):
         run: RunSettings,
     ) -> Identification:  # fmt: skip
         """Infer each system from its recordings."""
-        windows = WindowConfig(options.window, run.held_out)
-        datasets = [
-            _start(plant, data, run) for data in _prepare(options, plant, recordings, windows)
-        ]
+        datasets = [_start(plant, data, run) for data in _prepare(options, plant, recordings, run)]
         config = CsvgdConfig(
             options.particles,
             options.iterations,
@@ -95,30 +87,28 @@ class CsvgdMethod(Method):
             stiffness=STIFFNESS,
             seed=run.seed,
         )
-        step_s = float(plant.model.opt.timestep)
-        settings = {**asdict(config), 'likelihood': options.likelihood, 'step_s': step_s}
-        settings |= asdict(windows)
-        shares = np.array_split(np.arange(config.particles), len(datasets))
-        configs = [
-            replace(config, particles=len(share), windows=data.windows)
-            for data, share in zip(datasets, shares, strict=True)
-        ]
-        key = {
-            'model': scene.digest(plant.model),
-            'data': recording_digests(recordings),
-            'lag_s': run.lag_s,
-            **settings,
+        settings = {
+            **asdict(config),
+            'likelihood': options.likelihood,
+            'step_s': float(plant.model.opt.timestep),
+            'window_s': options.window,
+            'held_out': run.held_out,
         }
+        shares = np.array_split(np.arange(config.particles), len(datasets))
         inferred = []
         with checkpoint.removed_on_error(run.out, len(datasets)):
-            for system, (data, system_config) in enumerate(zip(datasets, configs, strict=True)):
-                system_key = {
-                    **key,
+            for index, (data, share) in enumerate(zip(datasets, shares, strict=True)):
+                key = {
+                    'model': scene.digest(plant.model),
+                    'data': recording_digests(recordings),
+                    'lag_s': run.lag_s,
+                    **settings,
                     'parameters': [asdict(p) for p in data.problem.parameters],
                     'noise': data.problem.noise.tolist(),
                 }
-                saved = Checkpoint(run.out, system_key, run.overwrite, system)
-                inferred.append(_infer(plant, data, system_config, saved, run))
+                saved = Checkpoint(run.out, key, run.overwrite, index)
+                part = replace(config, particles=len(share), windows=data.windows)
+                inferred.append(_infer(plant, data, part, saved, run))
         systems = [system for system, _ in inferred]
         summary = summarize_all(plant, systems)
         return Identification(
@@ -136,62 +126,52 @@ class CsvgdMethod(Method):
 
 
 def _prepare(
-    options: CsvgdOptions, plant: Plant, recordings: Sequence[Recording], windows: WindowConfig
+    options: CsvgdOptions, plant: Plant, recordings: Sequence[Recording], run: RunSettings
 ) -> list[TrainingData]:
-    """
-    Return the training data of each system.
-
-    The densities of recordings differ by their noise, which does not tell how likely a system
-    is. So each system is inferred separately, with its own share of the particles.
-    """
+    """Return the training data of each system, which is inferred with its own particles."""
+    cut = options.window, run.held_out, options.noise
     if options.likelihood == 'product':
-        return [training_data.prepare(plant, recordings, windows, options.noise)]
-    alone = (
-        training_data.prepare(plant, [recording], windows, options.noise)
-        for recording in recordings
-    )
-    names = recording_names(recordings)
-    return [replace(data, names=(name,)) for data, name in zip(alone, names, strict=True)]
+        return [training_data.prepare(plant, recordings, *cut)]
+    return [
+        replace(training_data.prepare(plant, [recording], *cut), names=(name,))
+        for recording, name in zip(recordings, recording_names(recordings), strict=True)
+    ]
 
 
 def _start(plant: Plant, data: TrainingData, run: RunSettings) -> TrainingData:
     """Return the data; with independent windows if the model does not explain continuous ones."""
     name = f'csvgd {", ".join(data.names)}: windows'
     with run.progress(name, window_search.MAX_ITERATIONS, 'iterations') as advance:
-        data = model_errors.allow(
+        estimate = window_search.estimate(
             data,
             plant.initial,
             lambda done, cost: advance(done, f'log likelihood {-cost:.4g}'),
             run.threads,
         )
         advance(window_search.MAX_ITERATIONS)
-    return data
+    if estimate.worse is None:
+        return data
+    return model_errors.separate(data, estimate, run.threads)
 
 
 def _infer(
     plant: Plant, data: TrainingData, config: CsvgdConfig, saved: Checkpoint, run: RunSettings
 ) -> tuple[SystemResult, Array]:
     """Return the particles of a system, and the median log likelihood of each iteration."""
-    with named_errors(data.names[0] if len(data.names) == 1 else ''):
-        posterior, medians = _sample(data, config, saved, run)
-        system = explain(plant, data, posterior.z, posterior.log_p, posterior.defect, run)
-    return system, np.array(medians)
-
-
-def _sample(
-    data: TrainingData, config: CsvgdConfig, saved: Checkpoint, run: RunSettings
-) -> tuple[CsvgdPosterior, list[float]]:
     state, medians = None, list[float]()
     if (arrays := saved.read()) is not None:
         medians += arrays.pop(_MEDIANS).tolist()
-        state = CsvgdState.of_arrays(arrays)
+        state = CsvgdState(*(arrays[name] for name in CsvgdState._fields))
     name = f'csvgd {", ".join(data.names)}'
-    with run.progress(name, config.iterations, 'iterations') as advance:
+    with (
+        named_errors(data.names[0] if len(data.names) == 1 else ''),
+        run.progress(name, config.iterations, 'iterations') as advance,
+    ):
 
-        def watch(now: CsvgdProgress) -> None:
-            saved.write({_MEDIANS: medians, **now.state.to_arrays()})
-            medians.append(float(np.median(now.evaluation.log_p)))
-            advance(now.iteration, f'log likelihood {medians[-1]:.4g}')
+        def watch(now: CsvgdState, log_p: Array) -> None:
+            saved.write({_MEDIANS: medians, **now._asdict()})
+            medians.append(float(np.median(log_p)))
+            advance(int(now.iteration), f'log likelihood {medians[-1]:.4g}')
 
         recipe = functools.partial(ParticleSimulation, data.problem, config.windows)
         with workers.shared(recipe, run.scheduler) as share:
@@ -200,4 +180,5 @@ def _sample(
             )
         medians.append(float(np.median(posterior.log_p)))
         advance(config.iterations, f'log likelihood {medians[-1]:.4g}')
-    return posterior, medians
+        system = explain(plant, data, posterior.z, posterior.log_p, posterior.defect, run)
+    return system, np.array(medians)

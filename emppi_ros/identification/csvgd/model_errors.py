@@ -1,27 +1,26 @@
 """
 Problems of mechanisms that the model explains only over short windows.
 
-Continuity over a whole recording then contradicts the measurements: no particle is near them, and
-all end in local minima. Windows of the length that the model explains stay independent instead,
-and errors of the model count as noise. They are correlated within a window, which white noise of
-their size would ignore: noise is larger by the factor with which the trace of the posterior
-covariance is that of the estimator for wrong models (White 1982; magnitude adjustment of composite
-likelihoods, Ribatet, Cooley and Davison, Statistica Sinica 2012).
+Windows of the length that the model explains stay independent, and errors of the model count as
+noise. They are correlated within a window, which white noise of their size would ignore: noise is
+larger by the factor with which the trace of the posterior covariance is that of the estimator for
+wrong models (White 1982; magnitude adjustment of composite likelihoods, Ribatet, Cooley and
+Davison, Statistica Sinica 2012).
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools, Ints
-from emppi_ros.identification.multiple_shooting import window_search
-from emppi_ros.identification.multiple_shooting.initial_particles import ParticleStart
 from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
 from emppi_ros.identification.multiple_shooting.target_density import evaluate
 from emppi_ros.identification.multiple_shooting.training_data import TrainingData
-from emppi_ros.identification.multiple_shooting.window_search import WindowEstimate
+from emppi_ros.identification.multiple_shooting.window_search import (
+    ResidualFunction,
+    WindowEstimate,
+)
 from emppi_ros.identification.multiple_shooting.windows import score_covariance
 
 _MOST_FITS = 20  # with noise that is the size of the errors that the fit before left
@@ -38,19 +37,6 @@ class _Errors(NamedTuple):
     slopes: Array  # (W, n, P + S)
 
 
-def allow(
-    data: TrainingData, start: Array, progress: Callable[[int, float], None], threads: int = 0
-) -> TrainingData:
-    """
-    Return the data; with independent windows if the model does not explain continuous ones.
-
-    `start` (P,) are the parameters from which the search over windows begins; `progress` gets its
-    iterations and cost.
-    """
-    estimate = window_search.estimate(data, start, progress, threads)
-    return data if estimate.worse is None else separate(data, estimate, threads)
-
-
 def separate(data: TrainingData, estimate: WindowEstimate, threads: int = 0) -> TrainingData:
     """Return the problem of independent windows, with the estimate from which particles begin."""
     problem = replace(data.problem, continuous=False)
@@ -64,7 +50,9 @@ def separate(data: TrainingData, estimate: WindowEstimate, threads: int = 0) -> 
         problem = replace(problem, noise=noise)
         if settled:
             break
-        z = window_search.refit(MultipleShooting(problem, 1, count, threads), z)
+        residuals = ResidualFunction(MultipleShooting(problem, 1, count, threads), 0.0)
+        residuals.search(z, lambda *_: None)
+        z = residuals.z
     recordings = np.searchsorted(shooter.firsts, np.arange(count), 'right') - 1
     factor = _noise_factor(errors, shooter.unknown, recordings)
     problem = replace(problem, noise=factor * problem.noise)
@@ -76,13 +64,8 @@ def separate(data: TrainingData, estimate: WindowEstimate, threads: int = 0) -> 
         f'{estimate.note(data)}; noise includes errors of the model, and a factor of '
         f'{factor:.2g} because they are correlated'
     )
-    return replace(
-        data,
-        problem=problem,
-        windows=count,
-        begin=ParticleStart(z, np.linalg.inv(curvature)),
-        notes=(note,),
-    )
+    begin = z, np.linalg.inv(curvature)
+    return replace(data, problem=problem, windows=count, begin=begin, note=note)
 
 
 def _errors(shooter: MultipleShooting, z: Array, measured: Bools) -> _Errors:

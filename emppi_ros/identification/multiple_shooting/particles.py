@@ -7,18 +7,16 @@ the start of its first window is part of z, too.
 """
 
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import qmc
 
 from emppi_ros.core.arrays import Array, Bools
-from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
 from emppi_ros.identification.multiple_shooting.simulation import STEP, perturb_starts, roll_out
 from emppi_ros.model.ensemble import Ensemble
-
-_T = TypeVar('_T', bound=np.generic)
 
 
 class WindowTrajectories(NamedTuple):
@@ -41,16 +39,7 @@ class MultipleShooting:
         slopes: bool = True,
     ) -> None:
         """Set up N (1 + P + S) models with W rollouts each; without derivatives, N models."""
-        count = len(problem.controls)
-        if windows < 1 or count % windows:
-            raise IdentificationError(
-                f'{count} steps do not divide into {windows} windows of equal length'
-            )
-        self.length = count // windows
-        if any(begin % self.length for begin in problem.first_steps):
-            raise IdentificationError(
-                f'recordings do not begin at multiples of the window length, {self.length} steps'
-            )
+        self.length = len(problem.controls) // windows
         self.problem, self.particles, self.windows = problem, particles, windows
         self.unknown = len(problem.parameters)
         self.states = problem.start.shape[-1]
@@ -63,34 +52,29 @@ class MultipleShooting:
         self.lasts = np.append(self.firsts[1:], windows) - 1
         joined = np.setdiff1d(np.arange(1, windows), self.firsts) if problem.continuous else ()
         self.joined = [int(window) for window in joined]  # windows that continue the previous one
-        self.time_steps = np.arange(count).reshape(windows, self.length)
-        self.steps = 0  # total physics steps
+        self.scale = problem.scale  # (S,) the spread of states: their unit in z
+        self.measurements = self.by_window(problem.references / self.scale)  # (W, h, S)
+        self.time_steps = np.arange(len(problem.controls)).reshape(windows, self.length)
+        self.steps = 0  # total physics steps of `simulate`
         self._threads = threads
 
     @cached_property
-    def ensemble(self) -> Ensemble:
+    def _ensemble(self) -> Ensemble:
         """The models, created on first use: a cluster may simulate instead."""
-        models, problem = self.particles * self.variants, self.problem
-        return Ensemble(problem.model, problem.parameters, models, self.windows, self._threads)
-
-    @property
-    def cost(self) -> int:
-        """Number of physics steps of one simulation of all particles."""
-        return self.particles * self.variants * self.windows * self.length
-
-    def by_window(self, rows: npt.NDArray[_T]) -> npt.NDArray[_T]:
-        """Return rows of all steps (T, S) by window, (W, h, S)."""
-        return rows.reshape(self.windows, self.length, -1)
+        return self._models(self.particles * self.variants, self.windows)
 
     @cached_property
-    def scale(self) -> Array:
-        """The spread (S,) of states: their unit in z."""
-        return self.problem.scale
+    def _joining(self) -> Ensemble:
+        """One model per particle, with one rollout per recording."""
+        return self._models(self.particles, len(self.firsts))
 
-    @property
-    def measurements(self) -> Array:
-        """The measured states (W, h, S) in units of their spread."""
-        return self.by_window(self.problem.references / self.scale)
+    def _models(self, models: int, rollouts: int) -> Ensemble:
+        problem = self.problem
+        return Ensemble(problem.model, problem.parameters, models, rollouts, self._threads)
+
+    def by_window(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return rows of all steps (T, S) by window, (W, h, S)."""
+        return rows.reshape(self.windows, self.length, -1)
 
     @cached_property
     def noise(self) -> Array:
@@ -115,8 +99,8 @@ class MultipleShooting:
         else:
             starts = np.repeat(starts[:, None], self.variants, axis=1)
         starts = starts.reshape(-1, self.windows, self.states)
-        states, diverged = roll_out(self.ensemble, self.problem.inputs, self.time_steps, starts)
-        self.steps += self.cost
+        states, diverged = roll_out(self._ensemble, self.problem.inputs, self.time_steps, starts)
+        self.steps += len(starts) * self.time_steps.size
         states /= self.scale
         states = states.reshape(self.particles, self.variants, *states.shape[1:])
         lost = np.asarray(diverged.reshape(self.particles, -1).any(axis=1))
@@ -138,7 +122,7 @@ class MultipleShooting:
             steps[:, : self.unknown] = taken
             index = np.arange(self.unknown)
             rows[:, 1 + index, index] = moved
-        self.ensemble.write(rows.reshape(-1, self.unknown))
+        self._ensemble.write(rows.reshape(-1, self.unknown))
         return steps
 
     def starts(self, z: Array) -> Array:
@@ -157,43 +141,34 @@ class MultipleShooting:
         starts[self.firsts] = self.problem.start / self.scale
         return starts[self.first :]
 
-
-class WindowJoiner:
-    """Sets the start of each window to the end of the one before."""
-
-    def __init__(self, shooter: MultipleShooting, threads: int = 0) -> None:
-        """Set up one model per particle, with one rollout per recording."""
-        self.shooter, self._threads = shooter, threads
-        self._turns = int(np.max(shooter.lasts - shooter.firsts))  # windows in sequence
-
-    @cached_property
-    def _ensemble(self) -> Ensemble:
-        problem, recordings = self.shooter.problem, len(self.shooter.firsts)
-        return Ensemble(
-            problem.model, problem.parameters, self.shooter.particles, recordings, self._threads
-        )
-
-    @property
-    def cost(self) -> int:
-        """Number of physics steps of one call of `join`."""
-        shooter = self.shooter
-        return self._turns * shooter.particles * len(shooter.firsts) * shooter.length
-
     def join(self, z: Array) -> Array:
         """Return particles (N, D) with continuous trajectories: zero defects."""
-        shooter, z = self.shooter, z.copy()
-        if not shooter.joined:
+        z = z.copy()
+        if not self.joined:
             return z
-        firsts, lasts, scale = shooter.firsts, shooter.lasts, shooter.scale
-        self._ensemble.write(shooter.problem.theta(z[:, : shooter.unknown]))
-        start = np.broadcast_to(shooter.problem.start, (len(z), len(firsts), shooter.states))
-        if not shooter.first:
-            start = shooter.starts(z)[:, firsts] * scale
-        shooter.steps += self.cost
-        for count in range(self._turns):
+        firsts, lasts = self.firsts, self.lasts
+        self._joining.write(self.problem.theta(z[:, : self.unknown]))
+        start = np.broadcast_to(self.problem.start, (len(z), len(firsts), self.states))
+        if not self.first:
+            start = self.starts(z)[:, firsts] * self.scale
+        for count in range(int(np.max(lasts - firsts))):
             # finished recordings repeat their last window; the result is unused
-            steps = shooter.time_steps[np.minimum(firsts + count, lasts)]
-            start = roll_out(self._ensemble, shooter.problem.inputs, steps, start)[0][:, :, -1]
+            steps = self.time_steps[np.minimum(firsts + count, lasts)]
+            start = roll_out(self._joining, self.problem.inputs, steps, start)[0][:, :, -1]
             for row in np.flatnonzero(firsts + count < lasts):
-                z[:, shooter.start_slice(firsts[row] + count + 1)] = start[:, row] / scale
+                z[:, self.start_slice(firsts[row] + count + 1)] = start[:, row] / self.scale
         return z
+
+
+def sobol_parameters(problem: ShootingProblem, particles: int) -> Array:
+    """Return parameter coordinates (N, P) of the Sobol sequence without its first point."""
+    powers = int(np.ceil(np.log2(particles + 1)))
+    sequence = qmc.Sobol(len(problem.parameters), scramble=False)
+    points = sequence.random_base2(powers)[1 : particles + 1]
+    return LIMIT * (2.0 * points - 1.0)
+
+
+def initial_particles(shooter: MultipleShooting) -> Array:
+    """Return initial particles (N, D): Sobol parameters, and windows starting as measured."""
+    starts = np.tile(shooter.measured_starts().ravel(), (shooter.particles, 1))
+    return np.concatenate([sobol_parameters(shooter.problem, shooter.particles), starts], axis=1)

@@ -20,31 +20,23 @@ class ShootingProblem:
     """
     Measured trajectories of one system: one, or several recordings in sequence.
 
-    The model has only slide and hinge joints, so that a state is a plain vector. A single
-    trajectory has the known `start` (nq + nv,). With `first_steps`, the first step of each of G
-    consecutive recordings, `start` (G, nq + nv) is measured instead, and the initial states are
-    estimated. `controls` (T, nu) are those of each physics step, `references` (T, nq + nv) the
-    states measured after it, and `noise` (nq + nv,) their standard deviations, infinite if not
-    measured. Where `observed` (T, nq + nv) is false a reference is only interpolated; None: it
-    never is. Trajectories are `continuous` from window to window, unless the model does not
-    explain that.
+    The model has only slide and hinge joints, so that a state is a plain vector, S = nq + nv. A
+    single trajectory has the known `start` (S,). With `first_steps`, `start` (G, S) is measured
+    instead, and the initial states are estimated.
     """
 
     model: mujoco.MjModel
     parameters: tuple[Parameter, ...]
     start: Array
-    controls: Array
-    references: Array
-    noise: Array
-    first_steps: tuple[int, ...] = ()
-    observed: Bools | None = None
-    continuous: bool = True
+    controls: Array  # (T, nu) of each physics step
+    references: Array  # (T, S) states measured after each step
+    noise: Array  # (S,) their standard deviations, infinite if not measured
+    first_steps: tuple[int, ...] = ()  # of each of G consecutive recordings
+    observed: Bools | None = None  # (T, S) false where a reference is interpolated; None: nowhere
+    continuous: bool = True  # from window to window, unless the model does not explain that
 
     def __post_init__(self) -> None:
-        """Raise IdentificationError if shapes, limits or the model do not fit."""
-        size = self.model.nq + self.model.nv
-        if self.model.nq != self.model.nv:
-            raise IdentificationError('the model has free or ball joints: only slides and hinges')
+        """Raise IdentificationError if the model, limits or noise do not fit."""
         if not self.model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET.value:
             raise IdentificationError(
                 'the model resets itself when it diverges, which hides the divergence: '
@@ -56,23 +48,8 @@ class ShootingProblem:
                     f'{p.name}: found limits [{p.lower:g}, {p.upper:g}]; both must be finite: '
                     f'they set the scale of the search'
                 )
-        steps = len(self.controls)
-        if self.references.shape != (steps, size):
-            raise IdentificationError(
-                f'references of shape {self.references.shape}; expected ({steps} steps, '
-                f'{size} positions and velocities)'
-            )
-        if not np.all(np.isfinite(self.references)):
-            raise IdentificationError('references contain values that are not finite')
-        if self.observed is not None and self.observed.shape != (steps, size):
-            raise IdentificationError(
-                f'observed of shape {self.observed.shape}; expected ({steps}, {size})'
-            )
-        many = (len(self.first_steps), size) if self.first_steps else (size,)
-        if self.start.shape != many or self.noise.shape != (size,) or np.any(self.noise <= 0):
-            raise IdentificationError(
-                f'start and noise must have {size} values each, and noise must be positive'
-            )
+        if np.any(self.noise <= 0.0):
+            raise IdentificationError('the noise of measurements must be positive')
 
     @property
     def inputs(self) -> Inputs:

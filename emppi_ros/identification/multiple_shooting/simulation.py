@@ -2,8 +2,7 @@
 The kernel of multiple shooting: all windows of all models, and their derivatives, in one batch.
 
 Derivatives are forward differences. Beside the model of a sample of parameters, one is simulated
-for each perturbed parameter, and one for each perturbed component of the start states: it perturbs
-the starts of all windows at once, since each depends on its own only.
+for each perturbed parameter, and one for each component of start states, perturbed in all windows.
 """
 
 from collections.abc import Sequence
@@ -62,6 +61,16 @@ def roll_out(
     fields, diverged = ensemble.rollout(begin, ctrl, ('qpos', 'qvel'), forces)
     states = np.concatenate([fields['qpos'], fields['qvel']], axis=-1)
     return states, diverged.any(axis=1) | ~np.isfinite(states).all(axis=(1, 2, 3))
+
+
+def simulate(
+    plant: Plant, thetas: Array, motion: Motion, steps: Ints, starts: Array, threads: int = 0,
+    forces: Array | None = None,
+) -> tuple[Array, Bools]:  # fmt: skip
+    """Return what `roll_out` does, for parameters (M, P) and the inputs of a motion."""
+    ensemble = make_ensemble(plant, len(thetas), len(steps), threads)
+    ensemble.write(thetas)
+    return roll_out(ensemble, Inputs.of_motion(motion), steps, starts, forces)
 
 
 def perturb_starts(

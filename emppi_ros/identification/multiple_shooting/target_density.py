@@ -8,7 +8,6 @@ from emppi_ros.core.arrays import Array, Bools, Ints
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.multiple_shooting.particles import (
     MultipleShooting,
-    WindowJoiner,
     WindowTrajectories,
 )
 from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
@@ -25,19 +24,6 @@ class Evaluation(NamedTuple):
     normals: Array  # (N, C, D): their derivatives; beyond a limit, those just within it
 
 
-class StartDeviations(NamedTuple):
-    """Deviation of the estimated initial states of G recordings from the measured ones."""
-
-    indices: Ints  # (G, S)
-    deviation: Array  # (N, G, S)
-    precision: Array  # (S,)
-
-    @property
-    def log_p(self) -> Array:
-        """Log densities (G, N) of the measured initial states."""
-        return -0.5 * np.sum(self.precision * self.deviation**2, axis=2).T
-
-
 def evaluate(shooter: MultipleShooting, z: Array) -> Evaluation:
     """
     Return the log density log p_ms(D | z), limits and defects of particles z (N, D).
@@ -45,24 +31,27 @@ def evaluate(shooter: MultipleShooting, z: Array) -> Evaluation:
     Initial states of recordings are estimated, so their measurements enter the density. Diverged
     particles have log density -inf and zero derivatives.
     """
-    windows = shooter.simulate(z)
+    windows, unknown = shooter.simulate(z), shooter.unknown
     slopes = windows.slopes / shooter.noise
     flat = np.ascontiguousarray(slopes.swapaxes(1, 2)).reshape(
         len(z), shooter.windows, shooter.variants - 1, -1
     )  # (N, W, V, h S)
-    errors = residuals(shooter, windows)
-    score = _to_particle_gradient(shooter, (flat @ errors[..., None])[..., 0])
+    slope = (flat @ _residuals(shooter, windows)[..., None])[..., 0]
+    by_start = slope[:, shooter.first :, unknown:].reshape(len(z), -1)
+    score = np.concatenate([slope[:, :, :unknown].sum(axis=1), by_start], axis=1)
     curvature = _to_particle_hessian(shooter, flat @ flat.swapaxes(-1, -2))
-    starts = start_deviations(shooter, z)
-    total = recording_log_densities(shooter, errors).sum(axis=0) + starts.log_p.sum(axis=0)
-    score[:, starts.indices] -= starts.precision * starts.deviation
-    curvature[:, starts.indices, starts.indices] += starts.precision
+    columns, deviation, precision = _start_deviations(shooter, z)
+    score[:, columns] -= precision * deviation
+    curvature[:, columns, columns] += precision
     defects, normals = continuity(shooter, z, windows)
-    limits, walls = _limit_constraints(shooter, z)
+    limits = z[:, :unknown] - np.clip(z[:, :unknown], -LIMIT, LIMIT)
     outside = limits != 0.0  # simulated parameters are clipped there: only the limit has a slope
-    score[:, : shooter.unknown][outside] = 0.0
+    score[:, :unknown][outside] = 0.0
+    walls = np.zeros((len(z), unknown, shooter.size))
+    index = np.arange(unknown)
+    walls[:, index, index] = outside
     evaluation = Evaluation(
-        np.where(windows.diverged, -np.inf, total),
+        log_density(shooter, z, windows),
         score,
         curvature,
         np.concatenate([limits, defects], axis=1),
@@ -86,49 +75,36 @@ def select_particles(
 
 def log_likelihood(shooter: MultipleShooting, z: Array) -> Array:
     """Return the same log density (N,) without derivatives."""
-    windows = shooter.simulate(z)
-    each = recording_log_densities(shooter, residuals(shooter, windows))
-    total = each.sum(axis=0) + start_deviations(shooter, z).log_p.sum(axis=0)
+    return log_density(shooter, z, shooter.simulate(z))
+
+
+def log_density(shooter: MultipleShooting, z: Array, windows: WindowTrajectories) -> Array:
+    """Return the log density (N,) of particles z (N, D) for their windows."""
+    squares = np.sum(_residuals(shooter, windows) ** 2, axis=2).T
+    recordings = -0.5 * np.add.reduceat(squares, shooter.firsts, axis=0)
+    _, deviation, precision = _start_deviations(shooter, z)
+    starts = -0.5 * np.sum(precision * deviation**2, axis=2)
+    total = recordings.sum(axis=0) + starts.sum(axis=1)
     return np.where(windows.diverged, -np.inf, total)
 
 
-def residuals(shooter: MultipleShooting, windows: WindowTrajectories) -> Array:
+def _residuals(shooter: MultipleShooting, windows: WindowTrajectories) -> Array:
     """Return the residuals (N, W, h S), divided by the measurement noise."""
     errors = (shooter.measurements - windows.states) / shooter.noise
     return errors.reshape(*errors.shape[:2], -1)
 
 
-def recording_log_densities(shooter: MultipleShooting, errors: Array) -> Array:
-    """Return the log densities (G, N) of G recordings for residuals (N, W, h S)."""
-    squares = np.sum(errors**2, axis=2).T
-    return -0.5 * np.add.reduceat(squares, shooter.firsts, axis=0)
-
-
-def start_deviations(shooter: MultipleShooting, z: Array) -> StartDeviations:
+def _start_deviations(shooter: MultipleShooting, z: Array) -> tuple[Ints, Array, Array]:
     """
-    Return the deviation of initial states of recordings from their measurements.
+    Return where the starts of recordings are in z, their deviations from measurements, precisions.
 
-    The standard deviation of unmeasured components is their spread over all trajectories: 1 in its
-    unit.
+    Shapes are (G, S), (N, G, S) and (S,). The standard deviation of unmeasured components is their
+    spread over all trajectories: 1 in its unit.
     """
-    problem, windows = shooter.problem, shooter.firsts[shooter.first :]  # none if starts are known
-    indices = [np.arange(shooter.size)[shooter.start_slice(window)] for window in windows]
-    measured = shooter.measured_starts()[windows]
-    sd = np.minimum(problem.noise / shooter.scale, 1.0)
-    return StartDeviations(
-        np.array(indices, dtype=int).reshape(-1, shooter.states),
-        shooter.starts(z)[:, windows] - measured,
-        sd**-2,
-    )
-
-
-def _to_particle_gradient(shooter: MultipleShooting, slope: Array) -> Array:
-    """Return derivatives (N, D) by z from those of the windows (N, W, V)."""
-    unknown = shooter.unknown
-    shared = slope[:, :, :unknown].sum(axis=1)
-    return np.concatenate(
-        [shared, slope[:, shooter.first :, unknown:].reshape(len(slope), -1)], axis=1
-    )
+    windows = shooter.firsts[shooter.first :]  # none if the start is exact
+    columns = np.arange(shooter.unknown, shooter.size).reshape(-1, shooter.states)[windows]
+    deviation = shooter.starts(z)[:, windows] - shooter.measured_starts()[windows]
+    return columns, deviation, np.minimum(shooter.problem.noise / shooter.scale, 1.0) ** -2
 
 
 def _to_particle_hessian(shooter: MultipleShooting, gram: Array) -> Array:
@@ -163,16 +139,6 @@ def continuity(
     return defects.reshape(len(z), -1), normals.reshape(len(z), -1, shooter.size)
 
 
-def _limit_constraints(shooter: MultipleShooting, z: Array) -> tuple[Array, Array]:
-    """Return the violation (N, P) of parameter limits, and its derivatives by z."""
-    centre = z[:, : shooter.unknown]
-    beyond = centre - np.clip(centre, -LIMIT, LIMIT)
-    walls = np.zeros((len(z), shooter.unknown, shooter.size))
-    index = np.arange(shooter.unknown)
-    walls[:, index, index] = beyond != 0.0
-    return beyond, walls
-
-
 class ParticleSimulation:
     """
     Evaluates N particles on this machine, or in blocks on the workers of a cluster.
@@ -189,28 +155,19 @@ class ParticleSimulation:
         share: Share | None = None,
     ) -> None:
         """Set up; models are created where they are simulated."""
-        self._share = share
-        self.shooter = MultipleShooting(problem, particles, windows, threads)
-        self._joiner = WindowJoiner(self.shooter, threads)
+        self.shooter, self._share = MultipleShooting(problem, particles, windows, threads), share
 
     def density(self, z: Array) -> Evaluation:
         """Evaluate particles (N, D); IdentificationError if all of them diverge."""
-        if self._share is None:
-            now = self.evaluate(z)
-        else:
-            parts = zip(*self._share('evaluate', z), strict=True)
-            now = Evaluation(*(np.concatenate(part) for part in parts))
-            self.shooter.steps += self.shooter.cost
+        blocks = [self.evaluate(z)] if self._share is None else self._share('evaluate', z)
+        now = Evaluation(*map(np.concatenate, zip(*blocks, strict=True)))
         if not np.isfinite(now.log_p).any():
             raise IdentificationError('all particles diverge: reduce the limits or the time step')
         return now
 
     def make_continuous(self, z: Array) -> Array:
         """Return particles (N, D) with continuous trajectories."""
-        if self._share is None:
-            return self.join(z)
-        self.shooter.steps += self._joiner.cost
-        return np.concatenate(self._share('join', z))
+        return self.join(z) if self._share is None else np.concatenate(self._share('join', z))
 
     def evaluate(self, z: Array) -> Evaluation:
         """Evaluate a block of particles in this process."""
@@ -218,4 +175,4 @@ class ParticleSimulation:
 
     def join(self, z: Array) -> Array:
         """Join the windows of a block of particles in this process."""
-        return self._joiner.join(z)
+        return self.shooter.join(z)

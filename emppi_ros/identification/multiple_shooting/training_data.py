@@ -10,7 +10,6 @@ import numpy as np
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError, unknown
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.multiple_shooting.initial_particles import ParticleStart
 from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
 from emppi_ros.model import scene
 from emppi_ros.recordings import matching
@@ -35,31 +34,27 @@ from emppi_ros.recordings.signals import Signal
 
 
 @dataclass(frozen=True)
-class WindowConfig:
-    """Length of the windows, and the share of each recording that is held out."""
-
-    window_s: float
-    held_out: float = 0.2
-
-
-@dataclass(frozen=True)
 class TrainingData:
     """The problem to solve, and the parts of each recording."""
 
     problem: ShootingProblem
     windows: int
-    later: tuple[tuple[Array, Array], ...]  # (T, S) after each step, (T, nu)
+    later: tuple[Array, ...]  # (T, S) measured states of held-out parts
     names: tuple[str, ...]  # of recordings
     parts: tuple[tuple[Motion, Motion], ...]  # to learn from, and held out
-    begin: ParticleStart | None = None  # None: all over the limits
-    notes: tuple[str, ...] = ()  # for the user
+    begin: tuple[Array, Array] | None = None  # mean and covariance of particles; None: anywhere
+    note: str = ''  # for the user
 
 
 def prepare(
-    plant: Plant, recordings: Sequence[Recording], cut: WindowConfig, noise: Mapping[str, float]
+    plant: Plant,
+    recordings: Sequence[Recording],
+    window_s: float,
+    held_out: float,
+    noise: Mapping[str, float],
 ) -> TrainingData:
     """
-    Return the training data of recordings.
+    Return the training data of recordings, in windows of a length, with a share held out.
 
     Positions may be sampled less often than the model steps: steps without a sample do not count.
     Velocities are measured, or derived from smoothed positions; derived ones only initialize the
@@ -68,15 +63,15 @@ def prepare(
     what does not fit.
     """
     matching.require_scalar_joints(plant.model)
-    length = max(round(cut.window_s / plant.model.opt.timestep), 1)
+    length = max(round(window_s / plant.model.opt.timestep), 1)
     pieces = [_states(plant.model, recording) for recording in recordings]
-    kept = 1.0 - cut.held_out + 1e-9  # rounding must not cost a window
+    kept = 1.0 - held_out + 1e-9  # rounding must not cost a window
     counts = [int(kept * (motion.steps - 1)) // length for motion, _, _ in pieces]
     if min(counts) < 1:
         short = recordings[int(np.argmin(counts))]
         raise IdentificationError(
-            f'{short.sources[0].name}: shorter than one window of {cut.window_s:g} s, with '
-            f'{cut.held_out:.0%} held out: use shorter windows, or a longer recording'
+            f'{short.sources[0].name}: shorter than one window of {window_s:g} s, with '
+            f'{held_out:.0%} held out: use shorter windows, or a longer recording'
         )
     ends = [count * length for count in counts]
     cuts = [(*piece, end) for piece, end in zip(pieces, ends, strict=True)]
@@ -90,14 +85,13 @@ def prepare(
         np.array([states[0] for _, states, _ in pieces]),
         np.concatenate([motion.ctrl[:end] for motion, _, _, end in cuts]),
         np.concatenate([states[1 : end + 1] for _, states, _, end in cuts]),
-        read_noise(plant.model, recordings, noise),
+        _read_noise(plant.model, recordings, noise),
         tuple(int(begin) for begin in np.cumsum([0, *ends[:-1]])),
         None if observed.all() else observed,
     )
-    later = tuple((states[end + 1 :], motion.ctrl[end:-1]) for motion, states, _, end in cuts)
+    later = tuple(states[end + 1 :] for _, states, _, end in cuts)
     parts = tuple(split_at(motion, end + 1) for motion, _, _, end in cuts)
-    names = tuple(recording_names(recordings))
-    return TrainingData(problem, sum(counts), later, names, parts)
+    return TrainingData(problem, sum(counts), later, tuple(recording_names(recordings)), parts)
 
 
 def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Motion, Array, Bools]:
@@ -138,7 +132,7 @@ def measurement_names(model: mujoco.MjModel) -> list[str]:
     return [f'{kind}/{joint}' for kind in kinds for joint in scene.names(model, 'joint')]
 
 
-def read_noise(
+def _read_noise(
     model: mujoco.MjModel, recordings: Sequence[Recording], given: Mapping[str, float]
 ) -> Array:
     """Return the standard deviation (nq + nv,) of measurements; infinite if not measured."""
@@ -163,19 +157,13 @@ def read_noise(
 
 
 def _noise(signal: Signal) -> float:
-    """
-    Return the standard deviation of the noise of a signal; IdentificationError if unknown.
-
-    Both estimates are too large if the motion is fast, but in different ways: the smaller one
-    counts.
-    """
+    """Return the standard deviation of the noise of a signal; IdentificationError if unknown."""
     sd = smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)
-    if sd is not None:
-        least = max(rounding_noise(signal.values), MIN_NOISE * float(np.std(signal.values)))
-        sd = max(min(sd, uneven_difference_noise(signal.time, signal.values)), least)
     if sd is None:
         raise IdentificationError(
             f'{signal.where}: {1.0 / signal.period:.3g} samples a second do not tell noise from '
             f'motion: give it: --noise {signal.kind}/{signal.of}=SD'
         )
-    return sd
+    # both estimates are too large if the motion is fast, but in different ways
+    least = max(rounding_noise(signal.values), MIN_NOISE * float(np.std(signal.values)))
+    return max(min(sd, uneven_difference_noise(signal.time, signal.values)), least)

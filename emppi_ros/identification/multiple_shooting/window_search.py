@@ -1,16 +1,14 @@
 """
 Least squares over windows, first independent and short, then longer, then continuous.
 
-`mujoco.minimize.least_squares` searches for the parameters and the starts of windows. At first
-windows are independent and an eighth of their length, so that chaotic motion does not mislead the
-search; then they grow, and at last their continuity is a residual whose weight grows. If the model
-explains the shortest windows, but longer or continuous ones not nearly as well, it lacks something
-that acts slowly, and windows stay as they are. If a twentieth of the motion in the shortest
-windows remains unexplained, the search was perhaps in a local minimum, and begins again from other
-parameters within the limits.
+At first windows are an eighth of their length, so that chaotic motion does not mislead the search;
+then they grow, and at last their continuity is a residual whose weight grows. If the model
+explains longer or continuous windows not nearly as well as the shortest ones, windows stay as they
+are. If part of the motion in the shortest windows remains unexplained, the search was perhaps in a
+local minimum, and begins again from other parameters.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 import contextlib
 from dataclasses import replace
 from typing import NamedTuple
@@ -23,8 +21,12 @@ import scipy.linalg
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.inferred_joints import displaced_models
-from emppi_ros.identification.multiple_shooting import initial_particles, target_density
-from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identification.multiple_shooting import target_density
+from emppi_ros.identification.multiple_shooting.particles import (
+    MultipleShooting,
+    initial_particles,
+    sobol_parameters,
+)
 from emppi_ros.identification.multiple_shooting.problem import LIMIT
 from emppi_ros.identification.multiple_shooting.training_data import TrainingData
 
@@ -43,23 +45,20 @@ _EXPLAINED = 2.0  # times the noise: with larger errors in the shortest windows 
 
 
 class WindowEstimate(NamedTuple):
-    """Coordinates of the estimate, and their covariance."""
+    """Coordinates of the estimate, and the covariance of those of the P parameters."""
 
     z: Array  # (D,) parameters and start states of windows, as of a particle of `csvgd`
-    covariance: Array  # (D, D) with a unit prior variance of the parameters
+    covariance: Array  # (P, P) with a unit prior variance
     log_p: float
     defect: float  # RMS discontinuity between windows, in units of the scale of states
     windows: int
     worse: float | None  # factor on the errors of longer windows; None: they are continuous
-    by_joints: Array  # (D, D) covariance that errors of inferred joints add
+    by_joints: Array  # (P, P) covariance that errors of inferred joints add
 
-    def sd(self, parameters: int) -> Array:
-        """Return the standard deviations (P,) of the parameters, relative to their prior."""
-        return np.sqrt(np.diag(self.covariance + self.by_joints)[:parameters])
-
-    def share_by_joints(self, parameters: int) -> Array:
-        """Return the shares (P,) of standard deviations that errors of joints alone would have."""
-        return np.sqrt(np.diag(self.by_joints)[:parameters]) / self.sd(parameters)
+    @property
+    def sd(self) -> Array:
+        """The standard deviations (P,) of the parameters, relative to their prior."""
+        return np.sqrt(np.diag(self.covariance + self.by_joints))
 
     def note(self, data: TrainingData) -> str:
         """Return a note for the user if the model does not explain continuous windows."""
@@ -76,8 +75,10 @@ class ResidualFunction:
     """Residuals at a point and their derivatives, from one simulation."""
 
     def __init__(self, shooter: MultipleShooting, weight: float) -> None:
+        """Give the continuity of windows a weight."""
         self.shooter, self.weight = shooter, weight
         self.measured = np.isfinite(shooter.problem.noise)
+        self.z = np.empty(0)  # (D,) of the least squares, after `search`
         self._point: bytes = b''
         self._value = np.empty(0)
 
@@ -120,30 +121,37 @@ class ResidualFunction:
         self.rows = errors.size  # of the value that are errors, zero where nothing was measured
         self.count = int(np.sum(np.broadcast_to(np.isfinite(noise), errors.shape)))
 
-
-class _Search(NamedTuple):
-    """A point that a search found."""
-
-    residuals: ResidualFunction
-    z: Array
+    def search(self, z: Array, progress: Callable[[int, float], None]) -> int:
+        """Search from a point (D,), and return the number of iterations."""
+        bound = np.full(self.shooter.size, _STATE_BOUND)
+        bound[: self.shooter.unknown] = LIMIT
+        z, trace = minimize.least_squares(
+            z,
+            self.value,
+            [-bound, bound],
+            self.jacobian,
+            max_iter=ITERATIONS,
+            verbose=minimize.Verbosity.SILENT,
+            iter_callback=lambda trace: progress(len(trace), float(trace[-1].objective)),
+        )
+        self.z = z.ravel()
+        return len(trace)
 
     @property
     def squares(self) -> float:
-        """The sum of squared errors, in units of the noise."""
-        rows = self.residuals.value(self.z)[: self.residuals.rows, 0]
-        return float(np.sum(rows**2))
+        """The least sum of squared errors, in units of the noise."""
+        return float(np.sum(self.value(self.z)[: self.rows, 0] ** 2))
 
     def rms(self, unknowns: int) -> float:
         """Return the errors per degree of freedom with so many unknowns."""
-        return float(np.sqrt(self.squares / max(self.residuals.count - unknowns, 1)))
+        return float(np.sqrt(self.squares / max(self.count - unknowns, 1)))
 
     @property
     def unexplained(self) -> float:
         """The errors relative to the motion within windows, as root mean squares."""
-        shooter, measured = self.residuals.shooter, self.residuals.measured
-        values = shooter.measurements
-        noise = np.broadcast_to(shooter.noise, values.shape)[..., measured]
-        values = values[..., measured]
+        values = self.shooter.measurements
+        noise = np.broadcast_to(self.shooter.noise, values.shape)[..., self.measured]
+        values = values[..., self.measured]
         observed = np.isfinite(noise)
         count = np.maximum(np.sum(observed, axis=1, keepdims=True), 1)
         mean = np.sum(values, axis=1, keepdims=True, where=observed) / count
@@ -157,23 +165,27 @@ def estimate(
     """Return the estimate of a search from `start` (P,); `progress` gets iterations and cost."""
     done = 0
 
-    def search(shooter: MultipleShooting, z: Array, weight: float) -> _Search:
+    def search(shooter: MultipleShooting, z: Array, weight: float = 0.0) -> ResidualFunction:
         nonlocal done
-        result, costs = _minimize(shooter, z, weight, lambda n, cost: progress(done + n, cost))
-        done += costs
+        result = ResidualFunction(shooter, weight)
+        done += result.search(z, lambda n, cost: progress(done + n, cost))
         return result
 
-    theta, kept, least = data.problem.coordinates(start), list[_Search](), 0.0
+    theta, kept, least = data.problem.coordinates(start), list[ResidualFunction](), 0.0
     length = len(data.problem.controls) // data.windows
     for division in DIVISIONS:
-        if division > 1 and not _can_divide(data.windows, length, division):
+        parts = data.windows * division
+        short = length % division or length // division < _SHORTEST or parts > _MOST_PARTS
+        if division > 1 and short:
             continue
-        shooter = MultipleShooting(data.problem, 1, data.windows * division, threads)
-        z = initial_particles.initial_particles(shooter)[0]
+        shooter = MultipleShooting(data.problem, 1, parts, threads)
+        z = initial_particles(shooter)[0]
         z[: shooter.unknown] = theta
         if kept:
-            z[shooter.unknown :] = _starts_within(kept[-1], shooter)
-        now = search(shooter, z, 0.0)
+            shorter = kept[-1].shooter
+            starts = shorter.starts(kept[-1].z[None])[0]
+            z[shooter.unknown :] = starts[:: shorter.windows // parts].ravel()
+        now = search(shooter, z)
         if not kept:
             now = _search_elsewhere(now, search)
         worse = now.rms(len(z)) / least if kept else 1.0
@@ -190,66 +202,27 @@ def estimate(
     return _describe(now, None)
 
 
-def refit(shooter: MultipleShooting, z: Array) -> Array:
-    """Return the point (D,) that explains independent windows best, from a point near it."""
-    return _minimize(shooter, z, 0.0, lambda *_: None)[0].z
-
-
 def _search_elsewhere(
-    first: _Search, search: Callable[[MultipleShooting, Array, float], _Search]
-) -> _Search:
+    first: ResidualFunction, search: Callable[[MultipleShooting, Array], ResidualFunction]
+) -> ResidualFunction:
     """Return a search, or the best of others from elsewhere if it does not explain the motion."""
-    shooter, best = first.residuals.shooter, first
-    unknowns = len(first.z)
+    shooter, best, unknowns = first.shooter, first, len(first.z)
     if first.unexplained < _UNEXPLAINED:
         return first
-    for parameters in initial_particles.sobol_parameters(shooter.problem, RESTARTS):
+    for parameters in sobol_parameters(shooter.problem, RESTARTS):
         if best.rms(unknowns) <= _EXPLAINED:
             break
-        z = initial_particles.initial_particles(shooter)[0]
+        z = initial_particles(shooter)[0]
         z[: shooter.unknown] = parameters
         with contextlib.suppress(IdentificationError):  # the model diverges with these parameters
-            best = min(best, search(shooter, z, 0.0), key=lambda search: search.rms(unknowns))
+            best = min(best, search(shooter, z), key=lambda search: search.rms(unknowns))
     return best
 
 
-def _minimize(
-    shooter: MultipleShooting, z: Array, weight: float, progress: Callable[[int, float], None]
-) -> tuple[_Search, int]:
-    """Return the point that a search finds, and the number of its iterations."""
-    residuals = ResidualFunction(shooter, weight)
-    bound = np.full(shooter.size, _STATE_BOUND)
-    bound[: shooter.unknown] = LIMIT
-    z, trace = minimize.least_squares(
-        z,
-        residuals.value,
-        [-bound, bound],
-        residuals.jacobian,
-        max_iter=ITERATIONS,
-        verbose=minimize.Verbosity.SILENT,
-        iter_callback=lambda trace: progress(len(trace), float(trace[-1].objective)),
-    )
-    return _Search(residuals, z.ravel()), len(trace)
-
-
-def _can_divide(windows: int, length: int, division: int) -> bool:
-    """Return whether windows of `length` steps can be divided into so many parts."""
-    parts = windows * division
-    return length % division == 0 and length // division >= _SHORTEST and parts <= _MOST_PARTS
-
-
-def _starts_within(before: _Search, shooter: MultipleShooting) -> Array:
-    """Return the starts of windows that were found for shorter ones."""
-    shorter = before.residuals.shooter
-    starts = shorter.starts(before.z[None])[0]
-    return starts[:: shorter.windows // shooter.windows].ravel()
-
-
-def _describe(point: _Search, worse: float | None) -> WindowEstimate:
-    """Return the estimate at a point; windows are continuous unless `worse` is given."""
-    residuals, z = point
-    shooter, squares = residuals.shooter, point.squares
-    jacobian = residuals.jacobian(z, z)
+def _describe(residuals: ResidualFunction, worse: float | None) -> WindowEstimate:
+    """Return the estimate of a search; windows are continuous unless `worse` is given."""
+    shooter, z, squares = residuals.shooter, residuals.z, residuals.squares
+    problem, jacobian = shooter.problem, residuals.jacobian(z, z)
     freedom = max(residuals.count - len(z), 1)
     rows, constraints = jacobian[: residuals.rows], jacobian[residuals.rows :]
     information = rows.T @ rows / (squares / freedom)
@@ -260,26 +233,20 @@ def _describe(point: _Search, worse: float | None) -> WindowEstimate:
     basis = scipy.linalg.null_space(constraints) if continuous else np.eye(len(z))
     covariance = basis @ np.linalg.solve(basis.T @ information @ basis, basis.T)
     by_joints = np.zeros_like(covariance)
-    for change in _changes_by_joints(point):
+
+    def residuals_with(model: mujoco.MjModel) -> Array:
+        other = MultipleShooting(replace(problem, model=model), 1, shooter.windows)
+        return ResidualFunction(other, residuals.weight).value(z)[:, 0]
+
+    for ahead, behind in displaced_models(problem.model, problem.parameters):
+        change = 0.5 * (residuals_with(ahead) - residuals_with(behind))
         step = np.zeros(len(z))
         if continuous:
             step -= np.linalg.pinv(constraints) @ change[residuals.rows :]
         slope = information @ step + rows.T @ change[: residuals.rows] / (squares / freedom)
         step -= covariance @ slope
         by_joints += np.outer(step, step)
+    covariance, by_joints = (x[np.ix_(parameters, parameters)] for x in (covariance, by_joints))
     return WindowEstimate(
         z, covariance, -0.5 * squares, residuals.defect, shooter.windows, worse, by_joints
     )
-
-
-def _changes_by_joints(point: _Search) -> Iterator[Array]:
-    """Yield the changes (n,) of residuals with each displacement of an inferred joint."""
-    shooter, weight = point.residuals.shooter, point.residuals.weight
-    problem = shooter.problem
-
-    def residuals(model: mujoco.MjModel) -> Array:
-        other = MultipleShooting(replace(problem, model=model), 1, shooter.windows)
-        return ResidualFunction(other, weight).value(point.z)[:, 0]
-
-    for ahead, behind in displaced_models(problem.model, problem.parameters):
-        yield 0.5 * (residuals(ahead) - residuals(behind))

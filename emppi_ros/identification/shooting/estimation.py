@@ -10,18 +10,27 @@ count. In each Gauss-Newton step the starts are eliminated:
 
 with the weighted residuals r_w of a window, and their derivatives A_w by the parameters and B_w by
 its start. A Levenberg-Marquardt step within the bounds solves the rest.
+
+White noise gives the covariance H^-1 of the parameters, with the expected information of Student's
+t: (nu + 1) / (nu + 3) times that of the weighted squares. Correlated errors of a model give
+H^-1 S H^-1 (White 1982), where S is the covariance of the sum of the scores of windows, with
+Bartlett weights for those that follow one another (Newey and West 1987), but at least H.
+Displacements of inferred joints (`common/inferred_joints`) change the motions of all windows, and
+the estimate by -H^-1 A' M times that change.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import NamedTuple
 
+import mujoco
 import numpy as np
 import scipy.linalg
 from scipy.optimize import lsq_linear
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification.common.inferred_joints import displaced_models
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.multiple_shooting.simulation import (
     STEP,
@@ -29,57 +38,23 @@ from emppi_ros.identification.multiple_shooting.simulation import (
     make_ensemble,
     perturb_starts,
     roll_out,
+    simulate,
 )
-from emppi_ros.identification.multiple_shooting.start_fits import FREEDOM, student_weights
-from emppi_ros.identification.multiple_shooting.windows import Windows
+from emppi_ros.identification.multiple_shooting.windows import (
+    FREEDOM,
+    Windows,
+    score_covariance,
+    student_weights,
+)
 from emppi_ros.recordings.motion import Motion
 
+ITERATIONS = 60
 _TOLERANCE = 1e-7  # relative decrease of the cost that ends the search
 _DAMPING, _MOST_DAMPING = 1e-3, 1e12
 _LESS, _MORE = 0.2, 5.0  # factors of the damping after a step that was good, or not
 _FLOOR = 1e-9  # of the spread of a motion: the least scale of the errors
 _RIDGE = 1e-12  # of the largest element: starts that a window does not determine stay
-
-
-@dataclass(frozen=True)
-class ShootingConfig:
-    """Settings of the search."""
-
-    iterations: int = 60
-
-
-class Trajectories(NamedTuple):
-    """Positions after each step, and their derivatives."""
-
-    positions: Array  # (W, h, nv)
-    by_parameter: Array  # (W, h, nv, P), in the scales of the parameters
-    by_start: Array  # (W, h, nv, 2 nv)
-
-
-class WindowSimulation:
-    """Simulates the windows of a motion, with derivatives."""
-
-    def __init__(self, plant: Plant, motion: Motion, windows: Windows, threads: int = 0) -> None:
-        """Set up 1 + P + 2 nv models with W rollouts each."""
-        self._plant, self._inputs, self.windows = plant, Inputs.of_motion(motion), windows
-        models = 1 + len(plant.unknowns) + 2 * plant.model.nv
-        self._ensemble = make_ensemble(plant, models, windows.count, threads)
-
-    def simulate(self, theta: Array, starts: Array) -> Trajectories | None:
-        """Return trajectories of parameters (P,) from starts (W, 2 nv); None if one diverges."""
-        unknowns = len(theta)
-        rows, changes = np.tile(theta, (self._ensemble.models, 1)), np.empty(unknowns)
-        for i in range(unknowns):
-            rows[1 + i], changes[i] = self._plant.perturbed(theta, i)
-        self._ensemble.write(rows)
-        begins = perturb_starts(starts[None], unknowns)[0]
-        states, diverged = roll_out(self._ensemble, self._inputs, self.windows.steps, begins)
-        if diverged.any():
-            return None
-        base = states[0, ..., : self._plant.model.nv]
-        slopes = np.moveaxis(states[1:, ..., : self._plant.model.nv] - base, 0, -1)
-        by_parameter = slopes[..., :unknowns] / (changes / self._plant.scales)
-        return Trajectories(base, by_parameter, slopes[..., unknowns:] / STEP)
+_EXPECTED = (FREEDOM + 1.0) / (FREEDOM + 3.0)
 
 
 class ShootingEstimate(NamedTuple):
@@ -92,18 +67,60 @@ class ShootingEstimate(NamedTuple):
     information: Array  # (P, P) H, in the scales of the parameters
     scores: Array  # (W, P) A_w' M_w r_w
     influence: Array  # (W, h, nv, P) derivatives of the scores by errors of positions
-    iterations: int
     converged: bool
     costs: tuple[float, ...]  # of each iteration
 
 
-class _Point(NamedTuple):
-    """A point of the search, with residuals in units of positions."""
+class Point(NamedTuple):
+    """A point of the search, with the errors of positions and their derivatives."""
 
-    theta: Array
-    starts: Array
+    theta: Array  # (P,)
+    starts: Array  # (W, 2 nv)
     errors: Array  # (W, h, nv), 0 where nothing was measured
-    trajectories: Trajectories
+    by_parameter: Array  # (W, h, nv, P), in the scales of the parameters
+    by_start: Array  # (W, h, nv, 2 nv)
+
+
+class WindowSimulation:
+    """Simulates the windows of a motion, with derivatives."""
+
+    def __init__(self, plant: Plant, motion: Motion, windows: Windows, threads: int = 0) -> None:
+        """Set up 1 + P + 2 nv models with W rollouts each."""
+        self._plant, self._inputs, self._windows = plant, Inputs.of_motion(motion), windows
+        models = 1 + len(plant.unknowns) + 2 * plant.model.nv
+        self._ensemble = make_ensemble(plant, models, windows.count, threads)
+        self.observed = windows.observed[:, 1:]  # (W, h, nv), without the starts
+
+    def evaluate(self, theta: Array, starts: Array) -> Point | None:
+        """Return the point of parameters (P,) and starts (W, 2 nv); None if a window diverges."""
+        unknowns, nv = len(theta), self._plant.model.nv
+        rows, changes = np.tile(theta, (self._ensemble.models, 1)), np.empty(unknowns)
+        for i in range(unknowns):
+            rows[1 + i], changes[i] = self._plant.perturbed(theta, i)
+        self._ensemble.write(rows)
+        begins = perturb_starts(starts[None], unknowns)[0]
+        states, diverged = roll_out(self._ensemble, self._inputs, self._windows.steps, begins)
+        if diverged.any():
+            return None
+        base = states[0, ..., :nv]
+        slopes = np.moveaxis(states[1:, ..., :nv] - base, 0, -1)
+        errors = np.where(self.observed, base - self._windows.measured[:, 1:], 0.0)
+        by_parameter = slopes[..., :unknowns] / (changes / self._plant.scales)
+        return Point(theta, starts, errors, by_parameter, slopes[..., unknowns:] / STEP)
+
+    def improve(self, now: Point, scale: Array, damping: float) -> tuple[Point | None, float]:
+        """Return a point with a lower cost, None if there is none, and the next damping."""
+        cost, system = _cost(now.errors, self.observed, scale), _eliminate(now, scale)
+        scales, bounds = self._plant.scales, self._plant.bounds
+        while damping < _MOST_DAMPING:
+            limits = [bound / scales - now.theta / scales for bound in bounds]
+            step = _bounded_step(system, damping, *limits)
+            theta = np.clip(now.theta + step * scales, *bounds)
+            better = self.evaluate(theta, now.starts + system.follow(step))
+            if better is not None and _cost(better.errors, self.observed, scale) < cost:
+                return better, damping * _LESS
+            damping *= _MORE
+        return None, damping
 
 
 def estimate(
@@ -112,8 +129,8 @@ def estimate(
     windows: Windows,
     theta: Array,
     starts: Array,
-    config: ShootingConfig,
     threads: int = 0,
+    iterations: int = ITERATIONS,
     progress: Callable[[float], None] = lambda _: None,
 ) -> ShootingEstimate:
     """
@@ -123,83 +140,41 @@ def estimate(
     (W, 2 nv). `progress` gets the cost of each iteration. IdentificationError if the model
     diverges where the search starts.
     """
-    search = _DampedSearch(plant, windows, WindowSimulation(plant, motion, windows, threads))
-    observed = search.observed
-    floor = _FLOOR * np.maximum(np.ptp(motion.qpos, axis=0), 1e-3)
-    now = search.evaluate(theta, starts)
+    simulation = WindowSimulation(plant, motion, windows, threads)
+    observed = simulation.observed
+    now = simulation.evaluate(theta, starts)
     if now is None:
         raise IdentificationError(
             'the model diverges where the search starts: check bounds and initial values'
         )
+    floor = _FLOOR * np.maximum(np.ptp(motion.qpos, axis=0), 1e-3)
     lost = windows.count * 2 * plant.model.nv + len(theta)  # degrees of freedom
     spare = max(1.0 - lost / max(int(observed.sum()), 1), 0.1)
-    scale = _scale(now.errors, observed, np.full(observed.shape[-1], np.inf), spare, floor)
+    counts = spare * np.maximum(observed.sum(axis=(0, 1)), 1)
+
+    def maximize(errors: Array, weights: Array | float) -> Array:
+        """Return the scale (nv,) after a step of expectation-maximization."""
+        return np.maximum(np.sqrt((weights * errors**2).sum(axis=(0, 1)) / counts), floor)
+
+    scale = maximize(now.errors, 1.0)
     damping, converged, costs = _DAMPING, False, list[float]()
-    for _ in range(config.iterations):
-        scale = _scale(now.errors, observed, scale, spare, floor)
+    while len(costs) < iterations and not converged:
+        scale = maximize(now.errors, student_weights(now.errors, scale))
         cost = _cost(now.errors, observed, scale)
         costs.append(cost)
         progress(cost)
-        better, damping = search.improve(now, scale, damping)
+        better, damping = simulation.improve(now, scale, damping)
         if better is None:
             converged = True  # no step improves it
             break
         gain = (cost - _cost(better.errors, observed, scale)) / max(abs(cost), 1e-300)
-        now, damping = better, max(damping, 1e-12)
-        if gain < _TOLERANCE:
-            converged = True
-            break
-    scale = _scale(now.errors, observed, scale, spare, floor)
+        now, damping, converged = better, max(damping, 1e-12), gain < _TOLERANCE
+    scale = maximize(now.errors, student_weights(now.errors, scale))
     system = _eliminate(now, scale)
     return ShootingEstimate(
         now.theta, now.starts, scale, windows, system.information, system.scores,
-        system.influence, len(costs), converged, tuple(costs),
+        system.influence, converged, tuple(costs),
     )  # fmt: skip
-
-
-class _DampedSearch(NamedTuple):
-    """What does not change during the search."""
-
-    plant: Plant
-    windows: Windows
-    simulation: WindowSimulation
-
-    @property
-    def observed(self) -> Bools:
-        """Where positions were measured (W, h, nv), without the starts."""
-        return self.windows.observed[:, 1:]
-
-    def evaluate(self, theta: Array, starts: Array) -> _Point | None:
-        """Return a point; None if the model diverges there."""
-        trajectories = self.simulation.simulate(theta, starts)
-        if trajectories is None:
-            return None
-        errors = trajectories.positions - self.windows.measured[:, 1:]
-        errors = np.where(self.observed, errors, 0.0)
-        return _Point(theta, starts, errors, trajectories)
-
-    def improve(self, now: _Point, scale: Array, damping: float) -> tuple[_Point | None, float]:
-        """Return a point with a lower cost, None if there is none, and the next damping."""
-        cost, system = _cost(now.errors, self.observed, scale), _eliminate(now, scale)
-        scales, bounds = self.plant.scales, self.plant.bounds
-        low, high = (bound / scales for bound in bounds)
-        while damping < _MOST_DAMPING:
-            step = _bounded_step(system, damping, now.theta / scales, (low, high))
-            theta = np.clip(now.theta + step * scales, *bounds)
-            better = self.evaluate(theta, now.starts + system.follow(step))
-            if better is not None and _cost(better.errors, self.observed, scale) < cost:
-                return better, damping * _LESS
-            damping *= _MORE
-        return None, damping
-
-
-def _scale(errors: Array, observed: Bools, before: Array, spare: float, floor: Array) -> Array:
-    """Return the scale (nv,) after a step of expectation-maximization."""
-    squares = np.where(observed, student_weights(errors, before) * errors**2, 0.0)
-    if np.isinf(before).any():  # first guess: equal weights
-        squares = errors**2
-    counts = np.maximum(observed.sum(axis=(0, 1)), 1)
-    return np.maximum(np.sqrt(squares.sum(axis=(0, 1)) / (spare * counts)), floor)
 
 
 def _cost(errors: Array, observed: Bools, scale: Array) -> float:
@@ -222,16 +197,15 @@ class _ReducedSystem(NamedTuple):
         return self.by_residual + self.by_parameter @ step
 
 
-def _eliminate(point: _Point, scale: Array) -> _ReducedSystem:
+def _eliminate(point: Point, scale: Array) -> _ReducedSystem:
     """Return the normal equations at a point."""
     count = len(point.errors)
     root = np.sqrt(student_weights(point.errors, scale)) / scale
-    observed = point.errors != 0.0
-    root = np.where(observed, root, 0.0)
+    root = np.where(point.errors != 0.0, root, 0.0)
     residuals = (root * point.errors).reshape(count, -1, 1)
     by_parameter, by_start = (
         (root[..., None] * slopes).reshape(count, residuals.shape[1], -1)
-        for slopes in point.trajectories[1:]
+        for slopes in (point.by_parameter, point.by_start)
     )
     transposed = by_start.swapaxes(1, 2)
     gram = transposed @ by_start
@@ -251,16 +225,65 @@ def _eliminate(point: _Point, scale: Array) -> _ReducedSystem:
     )
 
 
-def _bounded_step(
-    system: _ReducedSystem, damping: float, place: Array, bounds: tuple[Array, Array]
-) -> Array:
-    """Return the damped step (P,) of the parameters within bounds, all in their scales."""
-    if not len(place):  # only starts are estimated
-        return place
+def _bounded_step(system: _ReducedSystem, damping: float, lower: Array, upper: Array) -> Array:
+    """Return the damped step (P,) of the parameters between limits, all in their scales."""
+    if not len(lower):  # only starts are estimated
+        return lower
     gradient = system.scores.sum(axis=0)
     diagonal = np.diag(system.information)
     damped = system.information + np.diag(damping * diagonal + 1e-12 * (diagonal.max() + 1e-300))
-    upper = scipy.linalg.cholesky(damped)
-    target = -scipy.linalg.solve_triangular(upper, gradient, trans='T')
-    low, high = (bound - place for bound in bounds)
-    return np.asarray(lsq_linear(upper, target, (np.minimum(low, -0.0), high)).x)
+    root = scipy.linalg.cholesky(damped)
+    target = -scipy.linalg.solve_triangular(root, gradient, trans='T')
+    return np.asarray(lsq_linear(root, target, (np.minimum(lower, -0.0), upper)).x)
+
+
+def covariance(result: ShootingEstimate) -> Array:
+    """Return the covariance (P, P) in the scales, with a prior variance of one."""
+    information, scores = _EXPECTED * result.information, result.scores
+    count, size = scores.shape
+    sums = score_covariance(scores, result.windows.recordings)
+    sums *= count / max(count - 1, 1)  # at the estimate, scores have a sum of zero
+    bounded = information + np.eye(size)  # with the prior
+    inverse = np.linalg.inv(bounded)
+    sums = _at_least(sums + np.eye(size), bounded)
+    sandwich: Array = inverse @ sums @ inverse
+    return sandwich
+
+
+def joint_covariance(
+    plant: Plant, motion: Motion, result: ShootingEstimate, threads: int = 0
+) -> Array:
+    """
+    Return the covariance (P, P), in the scales, that errors of inferred joints add.
+
+    It is 0 if no place of a joint is uncertain. IdentificationError if the model diverges with a
+    joint one standard deviation away.
+    """
+    size = len(result.theta)
+    information, total = result.information + np.eye(size), np.zeros((size, size))
+
+    def positions(model: mujoco.MjModel) -> Array:
+        displaced, theta, starts = replace(plant, model=model), result.theta, result.starts
+        states, diverged = simulate(
+            displaced, theta[None], motion, result.windows.steps, starts[None], threads
+        )
+        if diverged.any():
+            raise IdentificationError(
+                'the model diverges with an inferred joint one standard deviation away: record a '
+                'motion that shows the joints better'
+            )
+        return states[0, ..., : model.nv]
+
+    for ahead, behind in displaced_models(plant.model, plant.parameters):
+        change = 0.5 * (positions(ahead) - positions(behind))
+        scores = np.einsum('whvp,whv->p', result.influence, change)
+        step = np.linalg.solve(information, scores)
+        total += np.outer(step, step)
+    return total
+
+
+def _at_least(matrix: Array, least: Array) -> Array:
+    """Return a matrix (P, P) whose quadratic form is nowhere below that of another one."""
+    ratios, vectors = scipy.linalg.eigh(0.5 * (matrix + matrix.T), least)
+    basis = least @ vectors  # vectors' least vectors = 1
+    return np.asarray(basis @ np.diag(np.maximum(ratios, 1.0)) @ basis.T)

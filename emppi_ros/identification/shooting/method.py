@@ -1,20 +1,19 @@
 """The method `shooting`: least squares over short windows, for real recordings."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key, positive
 from emppi_ros.identification.common import posterior_samples
-from emppi_ros.identification.common.figures import Convergence, HeldOutForecast
+from emppi_ros.identification.common.figures import Convergence
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.methods import Identification, Method, RunSettings
-from emppi_ros.identification.multiple_shooting import forecast, torque_noise, windows
-from emppi_ros.identification.shooting import uncertainty
-from emppi_ros.identification.shooting.estimation import ShootingConfig, ShootingEstimate, estimate
+from emppi_ros.identification.multiple_shooting import forecast, windows
+from emppi_ros.identification.shooting import estimation
+from emppi_ros.identification.shooting.estimation import ITERATIONS, ShootingEstimate
 from emppi_ros.model import scene
 from emppi_ros.recordings import matching
 from emppi_ros.recordings.motion import Motion, default_step, join, resample_and_split
@@ -60,28 +59,53 @@ class ShootingMethod(Method):
         """Fit all recordings together, with windows that grow, and forecast the held-out parts."""
         matching.require_scalar_joints(plant.model)
         parts = resample_and_split(recordings, plant.model, plant.bodies, run.held_out)
-        motion = join([earlier for earlier, _ in parts])
-        config = ShootingConfig()
-        lengths = _lengths(motion, options.longest_window / plant.model.opt.timestep)
+        motion, step_s = join([earlier for earlier, _ in parts]), float(plant.model.opt.timestep)
+        lengths = [windows.shortest_length(motion)]
+        while 2 * lengths[-1] * step_s <= options.longest_window * (1.0 + 1e-9):
+            lengths.append(2 * lengths[-1])
         costs: list[float] = []
-        with run.progress('shooting', len(lengths) * config.iterations, 'iterations') as advance:
+        with run.progress('shooting', len(lengths) * ITERATIONS, 'iterations') as advance:
 
             def progress(cost: float) -> None:
                 costs.append(cost)
                 advance(len(costs), f'mean cost {cost:.4g}')
 
-            fits = fit_growing(plant, motion, lengths, config, run.threads, progress)
-            advance(len(lengths) * config.iterations)
+            fits = fit_growing(plant, motion, lengths, run.threads, progress)
+            advance(len(lengths) * ITERATIONS)
         result = fits.chosen
-        by_joints = uncertainty.joint_covariance(plant, motion, result, run.threads)
-        by_errors = uncertainty.covariance(result)
+        by_joints = estimation.joint_covariance(plant, motion, result, run.threads)
+        by_errors = estimation.covariance(result)
         covariance = by_errors + by_joints
         knowledge = posterior_samples.knowledge_levels(np.sqrt(np.diag(covariance)))
         kept = posterior_samples.excited(knowledge)
         wide = (options.widen**2 * by_errors + by_joints) * np.outer(plant.scales, plant.scales)
         samples = posterior_samples.draw_linearised(plant, result.theta, wide, kept, run.seed)
-        forecasts = _forecast(plant, samples, result, motion, parts, run)
-        summary = _summarize(plant, result, covariance, by_joints, knowledge, forecasts)
+        length = result.windows.length
+        impulses = forecast.impulse_covariance(
+            plant, result.theta, result.scale, motion, length, run.threads
+        )
+        noise = [(result.scale, impulses)] * len(parts)
+        forecasts = forecast.forecast_parts(
+            plant, samples, parts, noise, length, run.seed, run.threads
+        )
+        sd, joint_sd = (plant.scales * np.sqrt(np.diag(part)) for part in (covariance, by_joints))
+        more = {'sd_by_joints': joint_sd.tolist()} if joint_sd.any() else {}
+        summary = posterior_samples.summarize(
+            plant.unknowns, result.theta, sd, knowledge,
+            posterior_samples.unobservable_directions(covariance),
+            at_bound=plant.at_bound(result.theta), **more,
+        )  # fmt: skip
+        joints = scene.names(plant.model, 'joint')
+        summary |= {
+            'iterations': len(result.costs),
+            'converged': result.converged,
+            'step_s': step_s,
+            'window_s': step_s * length,
+            'windows': result.windows.count,
+            'error_scale': dict(zip(joints, result.scale.tolist(), strict=True)),
+        }
+        if forecasts:
+            summary |= forecast.summarize(forecasts)
         if notes := fits.notes(plant):
             summary['notes'] = '; '.join(notes)
         return Identification(
@@ -90,7 +114,7 @@ class ShootingMethod(Method):
             kept,
             {
                 'longest_window': options.longest_window,
-                'step_s': float(plant.model.opt.timestep),
+                'step_s': step_s,
                 'widen': options.widen,
                 'seed': run.seed,
                 'held_out': run.held_out,
@@ -129,9 +153,8 @@ def fit_growing(
     plant: Plant,
     motion: Motion,
     lengths: Sequence[int],
-    config: ShootingConfig,
     threads: int,
-    progress: Any,
+    progress: Callable[[float], None],
 ) -> GrowingFits:
     """
     Return the estimates from windows of growing length, each from the one before.
@@ -143,75 +166,14 @@ def fit_growing(
     for length in lengths:
         cut = windows.cut(motion, length)
         starts = windows.guess_starts(cut, plant.model.opt.timestep)
-        if fits:
-            starts = _starts_within(fits[-1], cut, starts)
-        result = estimate(plant, motion, cut, theta, starts, config, threads, progress)
+        if fits:  # a window of the fit before that begins at the same step is a better guess
+            _, here, before = np.intersect1d(
+                cut.steps[:, 0], fits[-1].windows.steps[:, 0], return_indices=True
+            )
+            starts[here] = fits[-1].starts[before]
+        result = estimation.estimate(plant, motion, cut, theta, starts, threads, progress=progress)
         if fits and np.any(result.scale > _WORSE * fits[0].scale):
             return GrowingFits(fits[-1], fits[0], result)
         fits.append(result)
         theta = result.theta
     return GrowingFits(fits[-1], fits[0], None)
-
-
-def _starts_within(before: ShootingEstimate, cut: windows.Windows, guess: Array) -> Array:
-    """Return the starts that were estimated for shorter windows with the same first step."""
-    fitted = {int(row[0]): start for row, start in zip(before.windows.steps, before.starts,
-                                                     strict=True)}  # fmt: skip
-    rows = [fitted.get(int(row[0]), other) for row, other in zip(cut.steps, guess, strict=True)]
-    return np.array(rows)
-
-
-def _lengths(motion: Motion, longest: float) -> list[int]:
-    """Return window lengths in steps, each twice the one before."""
-    length = windows.shortest_length(motion)
-    lengths = [length]
-    while 2 * lengths[-1] <= longest * (1.0 + 1e-9):
-        lengths.append(2 * lengths[-1])
-    return lengths
-
-
-def _forecast(
-    plant: Plant,
-    samples: Array,
-    result: ShootingEstimate,
-    motion: Motion,
-    parts: Sequence[tuple[Motion, Motion]],
-    run: RunSettings,
-) -> list[HeldOutForecast]:
-    """Return the forecasts of the held-out parts that are long enough."""
-    length = result.windows.length
-    impulses = torque_noise.impulse_covariance(
-        plant, result.theta, result.scale, motion, length, run.threads
-    )
-    noise = [(result.scale, impulses)] * len(parts)
-    return forecast.forecast_parts(plant, samples, parts, noise, length, run.seed, run.threads)
-
-
-def _summarize(
-    plant: Plant,
-    result: ShootingEstimate,
-    covariance: Array,
-    by_joints: Array,
-    knowledge: Sequence[str],
-    forecasts: Sequence[HeldOutForecast],
-) -> dict[str, Any]:
-    """Return the estimate of each parameter, and diagnostics."""
-    joints = scene.names(plant.model, 'joint')
-    sd, joint_sd = (plant.scales * np.sqrt(np.diag(part)) for part in (covariance, by_joints))
-    more = {'sd_by_joints': joint_sd.tolist()} if joint_sd.any() else {}
-    summary = posterior_samples.summarize(
-        plant.unknowns, result.theta, sd, knowledge,
-        posterior_samples.unobservable_directions(covariance),
-        at_bound=plant.at_bound(result.theta), **more,
-    )  # fmt: skip
-    summary |= {
-        'iterations': result.iterations,
-        'converged': result.converged,
-        'step_s': float(plant.model.opt.timestep),
-        'window_s': float(plant.model.opt.timestep * result.windows.length),
-        'windows': result.windows.count,
-        'error_scale': dict(zip(joints, result.scale.tolist(), strict=True)),
-    }
-    if forecasts:
-        summary |= forecast.summarize(forecasts)
-    return summary

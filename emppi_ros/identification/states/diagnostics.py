@@ -1,6 +1,7 @@
 """Diagnostics: whether the model explains the recordings, they agree, and commands lag."""
 
 from collections.abc import Sequence
+import copy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -9,13 +10,11 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states import solver
-from emppi_ros.identification.states.estimation import StatesEstimate, initial_states
+from emppi_ros.identification.states.estimation import StatesEstimate, estimate, initial_states
 from emppi_ros.identification.states.residuals import rates
-from emppi_ros.identification.states.solver import SolverConfig
 from emppi_ros.model import scene
-from emppi_ros.recordings.motion import Motion
+from emppi_ros.recordings.motion import Motion, join, physical_step, resample_and_split
 from emppi_ros.recordings.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
 from emppi_ros.recordings.recordings import Recording
 
@@ -26,57 +25,57 @@ _DISAGREEMENT = 10.0  # standard deviations, which are too small by several time
 _MIN_EXPLAINED = 0.5  # of the residual cost
 _MIN_LAG = 0.05  # steps
 _MIN_COST = 1e-30  # a mean cost of rounding
+_SHORTER = 1.5  # a step that is longer than the physical one by this factor is compared with it
+_BETTER = 0.5  # of the variance that the residuals cause
 
 
-def check_model(plant: Plant, motion: Motion, result: StatesEstimate) -> None:
+def check_model(fit: StatesEstimate) -> None:
     """
     Raise IdentificationError if the model does not explain the motion.
 
     Degrees of freedom that depend on no parameter, such as an object in a hand, are not checked.
     """
-    joints = scene.names(plant.model, 'joint')
-    uncertainty = result.uncertainty
+    model, uncertainty = fit.plant.model, fit.uncertainty
+    joints = scene.names(model, 'joint')
     for part, deviation, impulse in zip(
-        motion.parts, uncertainty.observation_sd, uncertainty.impulse_sd, strict=True
+        fit.motion.parts, uncertainty.observation_sd, uncertainty.impulse_sd, strict=True
     ):
-        inertial = _inertial_forces(plant, result, part)
-        lacking = impulse / plant.model.opt.timestep
-        span = np.ptp(motion.qpos[part], axis=0) if plant.model.nq == plant.model.nv else None
+        inertial = _inertial_forces(fit, part)
+        lacking = impulse / model.opt.timestep
         for dof in np.flatnonzero(uncertainty.affected):
-            name = joints[plant.model.dof_jntid[dof]]
+            span = np.ptp(fit.motion.qpos[part, dof]) if model.nq == model.nv else np.inf
             if lacking[dof] > _MAX_UNEXPLAINED * inertial[dof]:
-                raise IdentificationError(
-                    f'joint {name!r}: the model does not match: it lacks {lacking[dof]:.3g} N m '
-                    f'(or N) of the {inertial[dof]:.3g} that accelerate it (rms): check units, '
-                    'signs and commands of the recording, and missing parts of the model'
+                fault = (
+                    f'it lacks {lacking[dof]:.3g} N m (or N) of the {inertial[dof]:.3g} that '
+                    'accelerate it (rms)'
                 )
-            if span is not None and deviation[dof] > _MAX_DEVIATION * span[dof]:
-                raise IdentificationError(
-                    f'joint {name!r}: the model does not match: its states deviate by '
-                    f'{deviation[dof]:.3g} rad (or m) from a motion over {span[dof]:.3g} (rms): '
-                    'check units, signs and commands of the recording, and missing parts of '
-                    'the model'
+            elif deviation[dof] > _MAX_DEVIATION * span:
+                fault = (
+                    f'its states deviate by {deviation[dof]:.3g} rad (or m) from a motion over '
+                    f'{span:.3g} (rms)'
                 )
+            else:
+                continue
+            raise IdentificationError(
+                f'joint {joints[model.dof_jntid[dof]]!r}: the model does not match: '
+                f'{fault}: check units, signs and commands of the recording, and missing parts '
+                'of the model'
+            )
 
 
-def _inertial_forces(plant: Plant, result: StatesEstimate, part: slice) -> Array:
+def _inertial_forces(fit: StatesEstimate, part: slice) -> Array:
     """Return the inertial forces (nv,) along a part, RMS in N m or N."""
-    model, qpos = plant.at(result.theta), result.solution.qpos[part]
+    model, qpos = fit.plant.at(fit.theta), fit.solution.qpos[part]
     a = rates(model, qpos)[1]
     data, forces = mujoco.MjData(model), np.empty_like(a)
-    for k, row in enumerate(forces):
-        data.qpos[:] = qpos[k + 1]
+    for row, data.qpos[:], acceleration in zip(forces, qpos[1:-1], a, strict=True):
         mujoco.mj_fwdPosition(model, data)
-        mujoco.mj_mulM(model, data, row, a[k])
+        mujoco.mj_mulM(model, data, row, acceleration)
     return np.sqrt(np.mean(forces**2, axis=0))
 
 
 def note_deviations(
-    plant: Plant,
-    names: Sequence[str],
-    recordings: Sequence[Recording],
-    motion: Motion,
-    result: StatesEstimate,
+    fit: StatesEstimate, names: Sequence[str], recordings: Sequence[Recording]
 ) -> list[str]:
     """
     Return a note on the joints whose states deviate from the measurements by more than noise.
@@ -84,12 +83,12 @@ def note_deviations(
     Smoothing removes more than the noise, so only the sampling error of its standard deviation
     counts, which is a share of 1 / sqrt(2 n) for n samples.
     """
-    deviations, joints = [], scene.names(plant.model, 'joint')
+    deviations, joints = [], scene.names(fit.plant.model, 'joint')
     for name, recording, rows, deviation in zip(
-        names, recordings, motion.parts, result.uncertainty.observation_sd, strict=True
+        names, recordings, fit.motion.parts, fit.uncertainty.observation_sd, strict=True
     ):
         where = f' of {name}' if len(recordings) > 1 else ''
-        for dof, joint in enumerate(plant.model.dof_jntid):
+        for dof, joint in enumerate(fit.plant.model.dof_jntid):
             signal = recording.signals.get(('position', joints[joint]))
             if signal is None:
                 continue
@@ -111,18 +110,17 @@ def note_deviations(
     ]
 
 
-def note_correlation(plant: Plant, motion: Motion, result: StatesEstimate) -> list[str]:
+def note_correlation(fit: StatesEstimate) -> list[str]:
     """
     Return a note on the joints whose residuals are correlated by more than the error of that.
 
     The standard error of the correlation time of n white residuals is sqrt(22 / n) samples.
     """
-    times, joints = result.uncertainty.correlation, scene.names(plant.model, 'joint')
-    counts = np.array([motion.observed[part].sum(axis=0) for part in motion.parts])
-    high = times > 1.0 + _SIGNIFICANT * np.sqrt(22.0 / np.maximum(counts, 1))
-    high &= result.uncertainty.affected
+    times, joints = fit.uncertainty.correlation, scene.names(fit.plant.model, 'joint')
+    high = times > 1.0 + _SIGNIFICANT * np.sqrt(22.0 / _counts(fit.motion))
+    high &= fit.uncertainty.affected
     worst = {
-        joints[plant.model.dof_jntid[dof]]: np.max(times[high[:, dof], dof])
+        joints[fit.plant.model.dof_jntid[dof]]: np.max(times[high[:, dof], dof])
         for dof in np.flatnonzero(high.any(axis=0))
     }
     if not worst:
@@ -134,24 +132,23 @@ def note_correlation(plant: Plant, motion: Motion, result: StatesEstimate) -> li
     ]
 
 
-def note_disagreement(
-    plant: Plant, names: Sequence[str], alone: Sequence[StatesEstimate], together: StatesEstimate
-) -> list[str]:
-    """
-    Return a note on the parameters on which the recordings disagree.
+def _counts(motion: Motion) -> Array:
+    """Return the numbers (R, nv) of observations in each part, at least 1."""
+    return np.maximum([motion.observed[part].sum(axis=0) for part in motion.parts], 1)
 
-    The variance of the difference is that of one recording, less that of all.
-    """
+
+def note_disagreement(
+    names: Sequence[str], alone: Sequence[StatesEstimate], together: StatesEstimate
+) -> list[str]:
+    """Return a note on the parameters on which the recordings disagree."""
+    thetas = np.array([fit.theta for fit in alone])
+    sds = np.array([fit.uncertainty.sd for fit in alone])
     disagreements = []
-    for i, unknown in enumerate(plant.unknowns):
-        off = [fit.theta[i] - together.theta[i] for fit in alone]
-        sd = [fit.uncertainty.sd[i] for fit in alone]
-        if any(np.abs(off) > _DISAGREEMENT * np.array(sd)):
-            each = ', '.join(
-                f'{fit.theta[i]:.4g} +- {fit.uncertainty.sd[i]:.2g} in {name}'
-                for fit, name in zip(alone, names, strict=True)
-            )
-            disagreements.append(f'{unknown.name} is {each}')
+    off = np.abs(thetas - together.theta) > _DISAGREEMENT * sds
+    for i in np.flatnonzero(off.any(axis=0)):
+        rows = zip(thetas[:, i], sds[:, i], names, strict=True)
+        each = ', '.join(f'{theta:.4g} +- {sd:.2g} in {name}' for theta, sd, name in rows)
+        disagreements.append(f'{together.plant.unknowns[i].name} is {each}')
     if not disagreements:
         return []
     return [
@@ -184,15 +181,14 @@ class CommandLag(NamedTuple):
         ]
 
 
-def estimate_lag(
-    plant: Plant, motion: Motion, config: SolverConfig, result: StatesEstimate
-) -> CommandLag | None:
+def estimate_lag(fit: StatesEstimate) -> CommandLag | None:
     """
     Return by how much commands and torques act later than recorded; None if it cannot be told.
 
     The lag is the minimum of a parabola through the costs with commands a step later, as
     recorded, and a step earlier. A delay that is a parameter of the plant is estimated already.
     """
+    plant, motion = fit.plant, fit.motion
     if plant.delay is not None or not (
         np.any(np.ptp(motion.ctrl, axis=0)) or np.any(np.ptp(motion.applied, axis=0))
     ):
@@ -200,12 +196,12 @@ def estimate_lag(
     start = initial_states(plant, motion)
     try:
         earlier, later = (
-            solver.solve(plant, _delay(motion, steps), config, start, result.theta).mean_cost
+            solver.solve(plant, _delay(motion, steps), fit.config, start, fit.theta).mean_cost
             for steps in (-1, 1)
         )
     except IdentificationError:
         return None  # the estimate is valid without it
-    now = result.solution.mean_cost
+    now = fit.solution.mean_cost
     curvature = earlier - 2.0 * now + later
     if not curvature > 0.0:
         return None
@@ -220,3 +216,55 @@ def _delay(motion: Motion, steps: int) -> Motion:
         [np.clip(np.arange(r.start, r.stop) - steps, r.start, r.stop - 1) for r in motion.parts]
     )
     return replace(motion, ctrl=motion.ctrl[rows], applied=motion.applied[rows])
+
+
+def note_timing(
+    fit: StatesEstimate, recordings: Sequence[Recording], held_out: float
+) -> tuple[float | None, list[str]]:
+    """
+    Return the lag of the commands [s] if there is one, and notes on what biases the estimates.
+
+    A step that is too long looks like a lag, so the lag is not mentioned beside it.
+    """
+    lag, correlated = estimate_lag(fit), note_correlation(fit)
+    notes = [] if lag is None else lag.notes
+    if correlated:
+        shorter = _find_shorter_step(fit, recordings, held_out)
+        if shorter is not None:
+            notes = [
+                f'the step of {fit.plant.model.opt.timestep:.3g} s is too long for this motion, '
+                f'and biases the estimates: give --step {shorter:.6g}'
+            ]
+    return None if lag is None else lag.seconds, [*notes, *correlated]
+
+
+def _find_shorter_step(
+    fit: StatesEstimate, recordings: Sequence[Recording], held_out: float
+) -> float | None:
+    """
+    Return the physical step if residuals cause less than half of the variance with it.
+
+    None if the plant's own step is as good, if commands lag with the other step, too, or if there
+    is no estimate with it.
+    """
+    step = physical_step(recordings, fit.plant.model)
+    if fit.plant.model.opt.timestep < _SHORTER * step:
+        return None
+    finer = replace(fit.plant, model=copy.copy(fit.plant.model))
+    finer.model.opt.timestep = step
+    try:
+        parts = resample_and_split(recordings, finer.model, finer.bodies, held_out)
+        other = estimate(finer, join([earlier for earlier, _ in parts]), fit.config)
+    except IdentificationError:
+        return None
+    if _variance(other) > _BETTER * _variance(fit):
+        return None
+    lag = estimate_lag(other)
+    return step if lag is None or not lag.notes else None
+
+
+def _variance(fit: StatesEstimate) -> float:
+    """Return the largest variance of the mean residual of a joint, in arbitrary units."""
+    uncertainty = fit.uncertainty
+    each = uncertainty.observation_sd**2 * uncertainty.correlation / _counts(fit.motion)
+    return float(np.nanmax(each[:, uncertainty.affected], initial=0.0))

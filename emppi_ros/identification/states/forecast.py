@@ -11,9 +11,9 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.identification.common.figures import HeldOutForecast, coordinates
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states.estimation import StatesEstimate
-from emppi_ros.identification.states.normal_equations import StateFactorization, assemble
-from emppi_ros.identification.states.residuals import forces_known, linearize
-from emppi_ros.recordings.motion import Motion, delay_rows, difference, displace
+from emppi_ros.identification.states.residuals import commands, forces_known, linearize
+from emppi_ros.identification.states.solver import assemble, factorize_states
+from emppi_ros.recordings.motion import Motion, difference, displace, join
 
 _HORIZON_S = 0.5  # errors of any model grow with time, and beyond this with the motion's own
 _CONTRADICTED = 3.0  # standard deviations, RMS over the horizon
@@ -32,15 +32,14 @@ class EndState(NamedTuple):
         return (changes @ self.slope.T + normal @ self.root.T).reshape(len(changes), _ENDS, -1)
 
 
-def end_states(
-    plant: Plant, motion: Motion, weight: float, result: StatesEstimate
-) -> list[EndState]:
+def end_states(fit: StatesEstimate) -> list[EndState]:
     """Return the uncertainty of the end of each part of a motion, from the noise of its fit."""
-    solution, uncertainty, nv = result.solution, result.uncertainty, plant.model.nv
+    plant, motion, solution, uncertainty = fit.plant, fit.motion, fit.solution, fit.uncertainty
+    weight, nv = fit.config.state_weight, plant.model.nv
     jacobian = linearize(plant, motion, weight, solution.theta, solution.qpos)
     normal = assemble(jacobian, solution.residuals, plant.scales)
-    states = StateFactorization(normal, 0.0)
-    slopes = -states.solve(normal.mixed) / plant.scales
+    solve = factorize_states(normal, 0.0)
+    slopes = -solve(normal.mixed) / plant.scales
     observation = np.nan_to_num(uncertainty.observation_sd) * np.sqrt(uncertainty.correlation)
     ends = []
     for part, observed_sd, impulse_sd in zip(
@@ -49,7 +48,7 @@ def end_states(
         rows = np.arange((part.stop - _ENDS) * nv, part.stop * nv)
         unit = np.zeros((motion.steps * nv, len(rows)))
         unit[rows, np.arange(len(rows))] = 1.0
-        shifts = states.solve(unit).reshape(motion.steps, nv, -1)
+        shifts = solve(unit).reshape(motion.steps, nv, -1)
         observed = observed_sd[:, None] * (jacobian.observed @ shifts)
         impulses = sum(
             block @ shifts[late : motion.steps - 2 + late]
@@ -72,23 +71,18 @@ def forecast(
     For each of `thetas` (n, P) MuJoCo simulates the T steps of `later`, with its inputs. `ends`
     (n, 2, nv) are tangents by which the known configurations are displaced.
     """
-    before = slice(
-        earlier.steps - 1, earlier.steps - 1 + later.steps
-    )  # inputs of the steps before
-    ctrl = np.concatenate([earlier.ctrl, later.ctrl])
-    applied = np.concatenate([earlier.applied, later.applied])[before]
+    whole = replace(join([earlier, later]), begins=(0,))
+    acting = slice(earlier.steps - 1, whole.steps - 1)  # inputs of the steps before
     motions = np.empty((len(thetas), *later.qpos.shape))
     if ends is None:
         ends = np.zeros((len(thetas), _ENDS, plant.model.nv))
     for rows, theta, tangents in zip(motions, thetas, ends, strict=True):
         model, start = plant.at(theta), displace(plant.model, earlier.qpos[-_ENDS:], tangents)
-        acting = ctrl
-        if plant.delay is not None:
-            acting = delay_rows(ctrl, [0], plant.delay(theta) / model.opt.timestep)
         data = mujoco.MjData(model)
         last = difference(model, start[:1], start[1:])[0]
         data.qpos[:], data.qvel[:] = start[1], last / model.opt.timestep
-        inputs = zip(rows, acting[before], applied, strict=True)
+        ctrl = commands(plant, whole, theta)[acting]
+        inputs = zip(rows, ctrl, whole.applied[acting], strict=True)
         for row, data.ctrl[:], data.qfrc_applied[:] in inputs:
             mujoco.mj_step(model, data)
             row[:] = data.qpos
@@ -96,37 +90,32 @@ def forecast(
 
 
 def forecast_parts(
-    plant: Plant,
+    fit: StatesEstimate,
     thetas: Array,
-    result: StatesEstimate,
     parts: Sequence[tuple[Motion, Motion]],
     ends: Sequence[EndState],
     seed: int,
-) -> list[HeldOutForecast | None]:
+) -> list[HeldOutForecast]:
     """
-    Return the forecast of each held-out part by parameters (n, P); None if nothing is held out.
+    Return the forecast of each held-out part that is not empty, by parameters (n, P).
 
     It starts from the estimated states, which are drawn for each of the parameters.
     """
-    rng, begin = np.random.default_rng(seed), 0
-    forecasts = list[HeldOutForecast | None]()
-    for (earlier, later), end in zip(parts, ends, strict=True):
-        rows = slice(begin, begin := begin + earlier.steps)
+    rng, forecasts = np.random.default_rng(seed), list[HeldOutForecast]()
+    for (earlier, later), end, rows in zip(parts, ends, fit.motion.parts, strict=True):
         if not later.steps:
-            forecasts.append(None)
             continue
-        reached = replace(earlier, qpos=result.solution.qpos[rows])
-        tangents = end.draw(thetas - result.theta, rng)
-        qpos = forecast(plant, thetas, reached, later, tangents)
-        forecasts.append(HeldOutForecast.of_motion(plant.model, later.qpos, qpos))
+        reached = replace(earlier, qpos=fit.solution.qpos[rows])
+        tangents = end.draw(thetas - fit.theta, rng)
+        qpos = forecast(fit.plant, thetas, reached, later, tangents)
+        forecasts.append(HeldOutForecast.of_motion(fit.plant.model, later.qpos, qpos))
     return forecasts
 
 
 def contradictions(
-    plant: Plant,
-    result: StatesEstimate,
+    fit: StatesEstimate,
     parts: Sequence[tuple[Motion, Motion]],
-    forecasts: Sequence[HeldOutForecast | None],
+    forecasts: Sequence[HeldOutForecast],
 ) -> dict[str, float]:
     """
     Return by how many standard deviations forecasts miss measurements, where more than three.
@@ -135,12 +124,12 @@ def contradictions(
     the largest of all recordings, by quantity. The standard deviation is that of forecasts and
     measurement noise.
     """
-    model, off = plant.model, dict[str, float]()
+    model, off = fit.plant.model, dict[str, float]()
     horizon = max(round(_HORIZON_S / model.opt.timestep), 1)
-    for (_, later), held_out, noise in zip(
-        parts, forecasts, result.uncertainty.observation_sd, strict=True
-    ):
-        if held_out is None or later.steps <= _ENDS:
+    noises = zip(parts, fit.uncertainty.observation_sd, strict=True)
+    held = [(later, noise) for (_, later), noise in noises if later.steps]
+    for (later, noise), held_out in zip(held, forecasts, strict=True):
+        if later.steps <= _ENDS:
             continue
         free = np.all(forces_known(model, later), axis=1)
         count = min(horizon, len(free) if free.all() else int(np.argmin(free)))
@@ -148,7 +137,7 @@ def contradictions(
             joint = int(np.searchsorted(model.jnt_qposadr, index, side='right')) - 1
             dof = model.jnt_dofadr[joint] + index - model.jnt_qposadr[joint]
             observed = np.flatnonzero(later.observed[:count, dof])
-            if not len(observed) or not result.uncertainty.affected[dof]:
+            if not len(observed) or not fit.uncertainty.affected[dof]:
                 continue
             values = held_out.forecast[:, observed, column]
             errors = (held_out.measured[observed, column] - values.mean(axis=0)) / np.hypot(

@@ -15,7 +15,7 @@ from emppi_ros.identification.common import options as fields
 from emppi_ros.identification.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.methods import Identification, Method, RunSettings
-from emppi_ros.identification.states import diagnostics, forecast, step_check
+from emppi_ros.identification.states import diagnostics, forecast
 from emppi_ros.identification.states.estimation import StatesEstimate, estimate
 from emppi_ros.identification.states.solver import Iterate, ProgressCallback, SolverConfig
 from emppi_ros.model import scene
@@ -67,26 +67,25 @@ class StatesMethod(Method):
                 advance(len(costs), f'mean cost {costs[-1]:.4g}')
 
             motions = [earlier for earlier, _ in parts]
-            motion, result, notes = fit_recordings(plant, motions, names, config, progress)
-            lag_s, advice = _advise(plant, recordings, run.held_out, config, (motion, result))
+            result, notes = fit_recordings(plant, motions, names, config, progress)
+            lag_s, advice = diagnostics.note_timing(result, recordings, run.held_out)
             advance(total)
-        summary = summarize(plant, result)
+        summary = summarize(result)
         if lag_s is not None:
             summary['command_lag_s'] = lag_s
-        notes = [*notes, *advice]
-        notes += diagnostics.note_deviations(plant, names, recordings, motion, result)
-        prior = draw_prior(plant, motion, parts, result, (config, options.spread, run.seed))
+        notes += advice
+        notes += diagnostics.note_deviations(result, names, recordings)
+        prior = draw_prior(result, parts, options.spread, run.seed)
         if prior.missed and run.out is not None:
             raise IdentificationError('; '.join([*prior.notes(options.spread), *notes]))
         notes += prior.notes(options.spread)
         if notes:
             summary['notes'] = '; '.join(notes)
-        samples, forecasts = prior.samples, [part for part in prior.forecasts if part is not None]
-        if forecasts:
-            summary['held_out_error'] = figures.forecast_error(forecasts)
+        if prior.forecasts:
+            summary['held_out_error'] = figures.forecast_error(prior.forecasts)
         return Identification(
             summary,
-            samples,
+            prior.samples,
             posterior_samples.excited(result.knowledge),
             {
                 'state_weight': config.state_weight,
@@ -96,50 +95,16 @@ class StatesMethod(Method):
                 'held_out': run.held_out,
             },
             convergence=Convergence('mean cost', np.array(costs[-result.solution.iterations :])),
-            forecasts=lambda: forecasts,
+            forecasts=lambda: prior.forecasts,
         )
-
-
-def _advise(
-    plant: Plant,
-    recordings: Sequence[Recording],
-    held_out: float,
-    config: SolverConfig,
-    fit: tuple[Motion, StatesEstimate],
-) -> tuple[float | None, list[str]]:
-    """
-    Return the lag of the commands [s] if there is one, and notes on what biases the estimates.
-
-    A step that is too long looks like a lag, so the lag is not mentioned beside it.
-    """
-    motion, result = fit
-    lag = diagnostics.estimate_lag(plant, motion, config, result)
-    correlated = diagnostics.note_correlation(plant, motion, result)
-    notes = [] if lag is None else list(lag.notes)
-    if correlated:
-        shorter = step_check.find_shorter_step(plant, recordings, held_out, config, fit)
-        if shorter is not None:
-            notes = [
-                f'the step of {plant.model.opt.timestep:.3g} s is too long for this motion, and '
-                f'biases the estimates: give --step {shorter:.6g}'
-            ]
-    return None if lag is None else lag.seconds, [*notes, *correlated]
-
-
-class JointFit(NamedTuple):
-    """The estimate from all motions."""
-
-    motion: Motion  # all of them, joined
-    result: StatesEstimate
-    notes: list[str]  # parameters on which the recordings disagree
 
 
 def fit_recordings(
     plant: Plant, motions: Sequence[Motion], names: Sequence[str], config: SolverConfig,
-    progress: ProgressCallback = lambda _: None,
-) -> JointFit:  # fmt: skip
+    progress: ProgressCallback,
+) -> tuple[StatesEstimate, list[str]]:  # fmt: skip
     """
-    Return the parameters that explain all motions, one of each recording.
+    Return the estimate from the motions of all recordings, and notes where they disagree.
 
     Each motion is also fitted alone, so that errors name the recording. Raises
     IdentificationError if a motion is not explained, or no parameter is excited.
@@ -148,23 +113,22 @@ def fit_recordings(
     for name, motion in zip(names, motions, strict=True):
         with named_errors(name):
             fit = estimate(plant, motion, config, progress)
-            diagnostics.check_model(plant, motion, fit)
+            diagnostics.check_model(fit)
             alone.append(fit)
-    joined, result, notes = motions[0], alone[0], list[str]()
+    result, notes = alone[0], list[str]()
     if len(motions) > 1:
-        joined = join(motions)
-        result = estimate(plant, joined, config, progress)
-        notes = diagnostics.note_disagreement(plant, names, alone, result)
+        result = estimate(plant, join(motions), config, progress)
+        notes = diagnostics.note_disagreement(names, alone, result)
         try:
-            diagnostics.check_model(plant, joined, result)
+            diagnostics.check_model(result)
         except IdentificationError as error:
             text = f'each recording alone is explained, but not all together: {error}'
             raise IdentificationError('; '.join([*notes, text])) from None
     posterior_samples.excited(result.knowledge)
-    return JointFit(joined, result, notes)
+    return result, notes
 
 
-def draw_samples(plant: Plant, result: StatesEstimate, spread: float, seed: int) -> Array:
+def draw_samples(result: StatesEstimate, spread: float, seed: int) -> Array:
     """
     Return samples (n, P) of the linearised posterior, with its correlations.
 
@@ -173,7 +137,7 @@ def draw_samples(plant: Plant, result: StatesEstimate, spread: float, seed: int)
     """
     kept = posterior_samples.excited(result.knowledge)
     covariance = spread**2 * result.uncertainty.covariance
-    return posterior_samples.draw_linearised(plant, result.theta, covariance, kept, seed)
+    return posterior_samples.draw_linearised(result.plant, result.theta, covariance, kept, seed)
 
 
 class CheckedPrior(NamedTuple):
@@ -181,7 +145,7 @@ class CheckedPrior(NamedTuple):
 
     samples: Array  # (n, P)
     spread: float  # factor on the standard deviations of the posterior
-    forecasts: list[HeldOutForecast | None]
+    forecasts: list[HeldOutForecast]
     missed_before: dict[str, float]  # standard deviations, with the spread that was asked for
     missed: dict[str, float]  # with this spread
 
@@ -203,50 +167,47 @@ class CheckedPrior(NamedTuple):
 
 
 def draw_prior(
-    plant: Plant,
-    motion: Motion,
-    parts: Sequence[tuple[Motion, Motion]],
-    result: StatesEstimate,
-    settings: tuple[SolverConfig, float, int],
+    result: StatesEstimate, parts: Sequence[tuple[Motion, Motion]], asked: float, seed: int
 ) -> CheckedPrior:
     """
     Return samples that are as wide as their forecasts of the held-out parts require.
 
-    The spread is doubled until the measurements lie within the forecasts. It is that of `settings`
-    (solver, spread, seed) if nothing is held out, or if no spread is wide enough.
+    The spread is doubled until the measurements lie within the forecasts. It is that `asked` for
+    if nothing is held out, or if no spread is wide enough.
     """
-    config, asked, seed = settings
-    samples = draw_samples(plant, result, asked, seed)
-    if not any(later.steps for _, later in parts):
-        return CheckedPrior(samples, asked, [], {}, {})
-    ends = forecast.end_states(plant, motion, config.state_weight, result)
+    ends = forecast.end_states(result) if any(later.steps for _, later in parts) else []
 
-    def check(spread: float, samples: Array) -> CheckedPrior:
-        forecasts = forecast.forecast_parts(
-            plant, samples[:_FORECAST_SAMPLES], result, parts, ends, seed
-        )
-        missed = forecast.contradictions(plant, result, parts, forecasts)
+    def draw(spread: float) -> CheckedPrior:
+        samples = draw_samples(result, spread, seed)
+        if not ends:
+            return CheckedPrior(samples, spread, [], {}, {})
+        forecasts = forecast.forecast_parts(result, samples[:_FORECAST_SAMPLES], parts, ends, seed)
+        missed = forecast.contradictions(result, parts, forecasts)
         return CheckedPrior(samples, spread, forecasts, missed, missed)
 
-    first = check(asked, samples)
-    last, spread = first, asked
+    first = last = draw(asked)
     kept = posterior_samples.excited(result.knowledge)
-    shares = (result.uncertainty.sd / plant.scales)[kept]
+    shares = (result.uncertainty.sd / result.plant.scales)[kept]
     while last.missed:
-        spread *= _WIDER
+        spread = _WIDER * last.spread
         if 'unexcited' in posterior_samples.knowledge_levels(spread * shares):
             return first
         try:
-            last = check(spread, draw_samples(plant, result, spread, seed))
+            last = draw(spread)
         except IdentificationError:  # wider than the bounds
             return first
     return last._replace(missed_before=first.missed)
 
 
-def summarize(plant: Plant, result: StatesEstimate) -> dict[str, Any]:
+def summarize(result: StatesEstimate) -> dict[str, Any]:
     """Return each parameter with its uncertainty, and the convergence of the search."""
-    solution, uncertainty = result.solution, result.uncertainty
-    dofs = _dof_names(plant.model)
+    plant, solution, uncertainty = result.plant, result.solution, result.uncertainty
+
+    def by_dof(values: Array) -> dict[str, float]:
+        """Return root mean squares over recordings (R, nv) by the name of the dof."""
+        rms = np.sqrt(np.mean(values**2, axis=0)).tolist()
+        return dict(zip(_dof_names(plant.model), rms, strict=True))
+
     return {
         **posterior_samples.summarize(
             plant.unknowns,
@@ -255,30 +216,22 @@ def summarize(plant: Plant, result: StatesEstimate) -> dict[str, Any]:
             result.knowledge,
             uncertainty.directions,
             at_bound=plant.at_bound(result.theta),
-        ),  # fmt: skip
+        ),
         'iterations': solution.iterations,
         'converged': solution.converged,
         'mean_cost': solution.mean_cost,
         'step_s': float(plant.model.opt.timestep),
         'steps': len(solution.qpos),
-        'observation_sd': dict(zip(dofs, _rms(uncertainty.observation_sd), strict=True)),
-        'impulse_sd': dict(zip(dofs, _rms(uncertainty.impulse_sd), strict=True)),
+        'observation_sd': by_dof(uncertainty.observation_sd),
+        'impulse_sd': by_dof(uncertainty.impulse_sd),
     }
 
 
 def _dof_names(model: mujoco.MjModel) -> list[str]:
     """Return names of degrees of freedom: that of the joint, with an axis if it has several."""
-    names = []
-    for joint, name in enumerate(scene.names(model, 'joint')):
-        if scene.is_scalar(model, joint):
-            names.append(name)
-            continue
-        turns = [f'{name} about {axis}' for axis in 'xyz']
-        free = model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE.value
-        names += [*(f'{name} {axis}' for axis in 'xyz'), *turns] if free else turns
-    return names
-
-
-def _rms(values: Array) -> list[float]:
-    """Return root mean squares over recordings."""
-    return np.sqrt(np.mean(values**2, axis=0)).tolist()
+    axes = {
+        mujoco.mjtJoint.mjJNT_FREE.value: [' x', ' y', ' z', ' about x', ' about y', ' about z'],
+        mujoco.mjtJoint.mjJNT_BALL.value: [' about x', ' about y', ' about z'],
+    }
+    joints = zip(scene.names(model, 'joint'), model.jnt_type.tolist(), strict=True)
+    return [name + axis for name, kind in joints for axis in axes.get(kind, [''])]

@@ -6,6 +6,7 @@ semi-implicit steps have it: v[k] leads from q[k] to q[k+1]. So the velocities n
 their own; the residual of the dynamics is the impulse that each step lacks (eq. 3.6).
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import mujoco
@@ -14,12 +15,7 @@ import numpy as np
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.model import scene
-from emppi_ros.recordings.motion import (
-    Motion,
-    delay_rows,
-    difference,
-    difference_jacobians,
-)
+from emppi_ros.recordings.motion import Motion, delay_rows, difference, difference_jacobians
 
 _NEAR = 0.005  # of the range of a joint: closer to its end it may touch the end stop
 _STEP = 1e-6  # rad, rad/s, ... for derivatives: the default of MuJoCo
@@ -51,20 +47,20 @@ def evaluate(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Ar
 
     `weight` is the state error weight, of squared impulses.
     """
-    model = _without_stops(plant, theta)
-    deviation = difference(model, motion.qpos, qpos)
-    forces = forces_known(plant.model, motion) * _forces(plant, model, motion, theta, qpos)
-    return Residuals(
-        np.sqrt(motion.weights) * deviation, np.sqrt(weight) * model.opt.timestep * forces
-    )
+    deviation = difference(plant.model, motion.qpos, qpos)
+    forces = forces_known(plant.model, motion) * _forces(plant, motion, theta, qpos)
+    impulses = np.sqrt(weight) * plant.model.opt.timestep * forces
+    return Residuals(np.sqrt(motion.weights) * deviation, impulses)
 
 
 def linearize(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Array) -> Jacobian:
     """Return the derivatives of the residuals; the arguments are those of `evaluate`."""
-    model = _without_stops(plant, theta)
-    h = model.opt.timestep
-    by_q, by_v, by_a = _force_derivatives(plant, model, motion, theta, qpos)
-    by_start, by_end = difference_jacobians(model, qpos[:-1], qpos[1:])
+    h, nv = plant.model.opt.timestep, plant.model.nv
+    derivatives = np.zeros((3, motion.steps - 2, nv, nv))
+    for k, (model, data) in enumerate(_place(plant, motion, theta, qpos)):
+        mujoco.mjd_inverseFD(model, data, _STEP, True, *derivatives[:, k], *[None] * 4)
+    by_q, by_v, by_a = derivatives.transpose(0, 1, 3, 2)  # MuJoCo's are transposed
+    by_start, by_end = difference_jacobians(plant.model, qpos[:-1], qpos[1:])
     before, after = slice(None, -1), slice(1, None)  # steps into q[k+1], and out of it
     blocks = (
         by_v @ by_start[before] / h - by_a @ by_start[before] / h**2,
@@ -72,7 +68,7 @@ def linearize(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: A
         by_a @ by_end[after] / h**2,
     )
     size = np.sqrt(weight) * h * forces_known(plant.model, motion)[:, :, None]
-    observed = difference_jacobians(model, motion.qpos, qpos)[1]
+    observed = difference_jacobians(plant.model, motion.qpos, qpos)[1]
     return Jacobian(
         np.sqrt(motion.weights)[:, :, None] * observed,
         (size * blocks[0], size * blocks[1], size * blocks[2]),
@@ -115,56 +111,39 @@ def rates(model: mujoco.MjModel, qpos: Array) -> tuple[Array, Array]:
     return v, (v[1:] - v[:-1]) / model.opt.timestep
 
 
-def _without_stops(plant: Plant, theta: Array) -> mujoco.MjModel:
-    """Return the model without the end stops of hinges and slides."""
-    model = plant.at(theta)
-    model.jnt_limited[[scene.is_scalar(model, joint) for joint in range(model.njnt)]] = 0
-    return model
-
-
-def _forces(
-    plant: Plant, model: mujoco.MjModel, motion: Motion, theta: Array, qpos: Array
-) -> Array:
+def _forces(plant: Plant, motion: Motion, theta: Array, qpos: Array) -> Array:
     """Return the generalised forces (N - 2, nv) that the motion needs beyond the modelled ones."""
-    v, a = rates(model, qpos)
-    data, result, ctrl = mujoco.MjData(model), np.empty_like(a), commands(plant, motion, theta)
-    for k in range(len(a)):
-        _place(data, qpos[k + 1], v[k], a[k], ctrl[k + 1])
+    result = np.empty((motion.steps - 2, plant.model.nv))
+    steps = _place(plant, motion, theta, qpos)
+    for row, (model, data) in zip(result, steps, strict=True):
         mujoco.mj_inverse(model, data)
         mujoco.mj_fwdActuation(model, data)
-        result[k] = data.qfrc_inverse - data.qfrc_actuator
+        row[:] = data.qfrc_inverse - data.qfrc_actuator
     return result - motion.applied[1:-1]
 
 
-def _place(data: mujoco.MjData, qpos: Array, qvel: Array, qacc: Array, ctrl: Array) -> None:
-    data.qpos[:] = qpos
-    data.qvel[:] = qvel
-    data.qacc[:] = qacc
-    data.ctrl[:] = ctrl
+def _place(
+    plant: Plant, motion: Motion, theta: Array, qpos: Array
+) -> Iterator[tuple[mujoco.MjModel, mujoco.MjData]]:
+    """
+    Yield the model with states, accelerations and controls of all steps but first and last.
 
-
-def _force_derivatives(
-    plant: Plant, model: mujoco.MjModel, motion: Motion, theta: Array, qpos: Array
-) -> tuple[Array, Array, Array]:
-    """Return derivatives (N - 2, nv, nv) of forces by configuration, velocity, acceleration."""
-    n, nv = len(qpos) - 2, model.nv
+    It has no end stops of hinges and slides.
+    """
+    model = plant.at(theta)
+    model.jnt_limited[[scene.is_scalar(model, joint) for joint in range(model.njnt)]] = 0
     v, a = rates(model, qpos)
     data, ctrl = mujoco.MjData(model), commands(plant, motion, theta)
-    result = np.zeros((3, n, nv, nv))
-    none = [None] * 4
-    for k in range(n):
-        _place(data, qpos[k + 1], v[k], a[k], ctrl[k + 1])
-        mujoco.mjd_inverseFD(model, data, _STEP, True, *result[:, k], *none)
-    by_q, by_v, by_a = result.transpose(0, 1, 3, 2)  # MuJoCo's are transposed
-    return by_q, by_v, by_a
+    rows = zip(qpos[1:-1], v[:-1], a, ctrl[1:-1], strict=True)
+    for data.qpos[:], data.qvel[:], data.qacc[:], data.ctrl[:] in rows:
+        yield model, data
 
 
 def _by_unknowns(plant: Plant, motion: Motion, theta: Array, qpos: Array) -> Array:
     """Return the derivatives (N - 2, nv, P) of forces by the parameters."""
-    base = _forces(plant, _without_stops(plant, theta), motion, theta, qpos)
+    base = _forces(plant, motion, theta, qpos)
     columns = np.empty((*base.shape, len(theta)))
     for index in range(len(theta)):
         other, change = plant.perturbed(theta, index)
-        forces = _forces(plant, _without_stops(plant, other), motion, other, qpos)
-        columns[:, :, index] = (forces - base) / change
+        columns[:, :, index] = (_forces(plant, motion, other, qpos) - base) / change
     return columns

@@ -1,17 +1,24 @@
-"""Levenberg-Marquardt on the manifold of states, with a box for parameters (Algorithm 1)."""
+"""
+Levenberg-Marquardt on the manifold of states, with a box for parameters (Algorithm 1).
+
+Normal equations are banded in the states and dense in the parameters. Only parameters have bounds.
+For given parameters the best states solve a linear system, so the constrained problem of each
+iteration (appendix C), the Schur complement, is a box QP of P variables.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
+import mujoco
 import numpy as np
+import scipy.linalg
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.config import between, positive
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.states.normal_equations import assemble, solve_step
-from emppi_ros.identification.states.residuals import Residuals, evaluate, linearize
+from emppi_ros.identification.states.residuals import Jacobian, Residuals, evaluate, linearize
 from emppi_ros.recordings.motion import Motion, displace
 
 ProgressCallback = Callable[['Iterate'], None]
@@ -23,10 +30,10 @@ _ROUNDING = 1e-12  # squared residual of rounding, and of errors of derivatives
 class SolverConfig:
     """Settings of the solver; only the state error weight needs tuning."""
 
-    state_weight: float = positive(1e5, doc='of squared impulses against squared observations')
-    iterations: int = between(1, 1000, 30)
-    cost_tolerance: float = positive(1e-5, doc='relative decrease at which it stops')
-    step_tolerance: float = positive(1e-4, doc='change, in scales, at which it stops')
+    state_weight: float = 1e5  # of squared impulses against squared observations
+    iterations: int = 30
+    cost_tolerance: float = 1e-5  # relative decrease at which it stops
+    step_tolerance: float = 1e-4  # change, in scales, at which it stops
 
 
 class Iterate(NamedTuple):
@@ -36,7 +43,6 @@ class Iterate(NamedTuple):
     qpos: Array  # (N, nq)
     residuals: Residuals
     iterations: int
-    change: float  # largest change of a parameter, in its scale
     damping: float
     converged: bool
 
@@ -71,7 +77,7 @@ def solve(
     residuals = evaluate(plant, motion, config.state_weight, guess, start)
     if not np.isfinite(residuals.cost):
         raise IdentificationError('the motion needs forces that are not finite: check its units')
-    current = Iterate(guess, start, residuals, 0, np.inf, 1.0, False)
+    current = Iterate(guess, start, residuals, 0, 1.0, False)
     while current.iterations < config.iterations and not current.converged:
         current = _iterate(plant, motion, config, current)
         progress(current)
@@ -98,11 +104,97 @@ def _iterate(plant: Plant, motion: Motion, config: SolverConfig, current: Iterat
             small = max(gain, largest) <= config.cost_tolerance * current.residuals.cost
             still = len(step) > 0 and change <= config.step_tolerance
             converged = small or (still and damping == current.damping)
-            done = current.iterations + 1
-            return Iterate(
-                theta, qpos, trial, done, change, max(damping / 10.0, _MIN_DAMPING), converged
-            )
+            next_damping = max(damping / 10.0, _MIN_DAMPING)
+            return Iterate(theta, qpos, trial, current.iterations + 1, next_damping, converged)
         if expected <= config.cost_tolerance * current.residuals.cost:
             break  # only rounding is left
         damping *= 10.0
-    return current._replace(iterations=current.iterations + 1, change=0.0, converged=True)
+    return current._replace(iterations=current.iterations + 1, converged=True)
+
+
+class BandedNormalEquations(NamedTuple):
+    """The blocks of J'J and J'r of a linearised problem."""
+
+    states: Array  # (3 nv, N nv), lower bands
+    mixed: Array  # (N nv, P)
+    unknowns: Array  # (P, P)
+    state_gradient: Array  # (N nv,)
+    gradient: Array  # (P,)
+
+
+def assemble(jacobian: Jacobian, residuals: Residuals, scales: Array) -> BandedNormalEquations:
+    """Return the normal equations for parameters in units of their scales (P,)."""
+    n, nv = residuals.observed.shape
+    unknowns = jacobian.unknowns * scales
+    gradient = np.einsum('kri,kr->ki', jacobian.observed, residuals.observed)
+    mixed = np.zeros((n, nv, len(scales)))
+    blocks = np.zeros((3, n, nv, nv))  # on the diagonal, and one and two below it
+    blocks[0] = np.einsum('kri,krj->kij', jacobian.observed, jacobian.observed)
+    for late, by_late in enumerate(jacobian.impulses):
+        rows = slice(late, n - 2 + late)
+        gradient[rows] += np.einsum('kri,kr->ki', by_late, residuals.impulses)
+        mixed[rows] += np.einsum('kri,krp->kip', by_late, unknowns)
+        for early, by_early in enumerate(jacobian.impulses[: late + 1]):
+            columns = slice(early, n - 2 + early)
+            blocks[late - early, columns] += np.einsum('kri,krj->kij', by_late, by_early)
+    bands = np.zeros((3 * nv, n, nv))
+    for distance, i, j in np.ndindex(3, nv, nv):
+        if (offset := distance * nv + i - j) >= 0:
+            bands[offset, :, j] = blocks[distance, :, i, j]
+    return BandedNormalEquations(
+        bands.reshape(3 * nv, n * nv),
+        mixed.reshape(n * nv, -1),
+        np.einsum('krp,krq->pq', unknowns, unknowns),
+        gradient.ravel(),
+        np.einsum('krp,kr->p', unknowns, residuals.impulses),
+    )
+
+
+def factorize_states(normal: BandedNormalEquations, damping: float) -> Callable[[Array], Array]:
+    """
+    Return the solver of the states' block for right-hand sides (N nv, ...), with damping.
+
+    IdentificationError if the data do not determine the states.
+    """
+    bands = normal.states.copy()
+    bands[0] += damping
+    try:
+        factor = scipy.linalg.cholesky_banded(bands, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        raise IdentificationError(
+            'states: observations and dynamics do not determine them: observe more joints'
+        ) from None
+    return partial(scipy.linalg.cho_solve_banded, (factor, True), check_finite=False)
+
+
+def solve_step(
+    normal: BandedNormalEquations, damping: float, lower: Array, upper: Array
+) -> tuple[Array, Array, float]:
+    """
+    Return the steps of states (N nv,) and of scaled parameters (P,), and the expected decrease.
+
+    The step of the parameters is optimal between `lower` and `upper` (P,).
+    """
+    solve = factorize_states(normal, damping)
+    free, bound = solve(normal.state_gradient), solve(normal.mixed)
+    schur = normal.unknowns - normal.mixed.T @ bound + damping * np.eye(len(lower))
+    slope = normal.gradient - normal.mixed.T @ free
+    pull = solve_box_qp(0.5 * (schur + schur.T), slope, lower, upper)
+    free = free + bound @ pull
+    expected = -float(pull @ normal.gradient - free @ normal.state_gradient)
+    return -free, pull, expected
+
+
+def solve_box_qp(hessian: Array, slope: Array, lower: Array, upper: Array) -> Array:
+    """Return the minimiser (P,) of x'Hx / 2 + x'g between lower and upper (P,)."""
+    count = len(slope)
+    result = np.zeros(count)
+    work = np.zeros((count, count + 7))
+    limit = np.finfo(np.float64).max ** 0.25  # MuJoCo's solver takes no infinity
+    box = np.clip(lower, -limit, limit), np.clip(upper, -limit, limit)
+    rank = mujoco.mju_boxQP(result, work, None, np.ascontiguousarray(hessian), slope, *box)
+    if rank < 0:
+        raise IdentificationError(
+            'parameters: the linearised problem has no solution within the bounds'
+        )
+    return result

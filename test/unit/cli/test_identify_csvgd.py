@@ -23,7 +23,6 @@ from emppi_ros.identification.multiple_shooting import (
     training_data,
     window_search,
 )
-from emppi_ros.identification.multiple_shooting.training_data import WindowConfig
 from emppi_ros.recordings.recordings import read_recording
 from emppi_ros.tasks.task import load_task
 
@@ -135,9 +134,9 @@ def test_an_interrupted_run_resumes_bit_for_bit(here, capsys, monkeypatch):
     infer = csvgd.infer
 
     def interrupted(problem, settings, threads, watch, *more):
-        def until(now):
-            watch(now)
-            if now.iteration == 11:
+        def until(state, log_p):
+            watch(state, log_p)
+            if state.iteration == 11:
                 raise KeyboardInterrupt
 
         return infer(problem, settings, threads, until, *more)
@@ -222,9 +221,7 @@ def test_wrong_input_is_named(name, here, capsys):
 def learned_in(here, window):
     plant = Plant.from_file(here / 'pendulum.yaml')
     recording = read_recording([here / 'run.csv'])
-    return plant, training_data.prepare(
-        plant, [recording], WindowConfig(window), {'position/pivot': NOISE}
-    )
+    return plant, training_data.prepare(plant, [recording], window, 0.2, {'position/pivot': NOISE})
 
 
 def test_sysid_is_single_shooting_least_squares_for_any_windows(here):
@@ -385,7 +382,7 @@ def two(here):
     swing(here, 'second.csv', -0.5)
     plant = Plant.from_file(here / 'pendulum.yaml')
     recordings = [read_recording([here / name]) for name in ('run.csv', 'second.csv')]
-    learned = training_data.prepare(plant, recordings, WindowConfig(0.5), {})
+    learned = training_data.prepare(plant, recordings, 0.5, 0.2, {})
     settings = CsvgdConfig(12, 30, learned.windows, stiffness=STIFFNESS)
     return plant, learned, csvgd.infer(learned.problem, settings, 1)
 
@@ -446,4 +443,4 @@ def test_rounding_costs_no_window(here):
     swing(here, 'long.csv', 1.0, steps=1001)
     recordings = [read_recording([here / 'long.csv'])]
     # (1 - 0.8) of 1000 steps are 199.99999999999997
-    assert training_data.prepare(plant, recordings, WindowConfig(2.0, 0.8), {}).windows == 1
+    assert training_data.prepare(plant, recordings, 2.0, 0.8, {}).windows == 1

@@ -71,13 +71,13 @@ def test_the_damping_of_a_thrown_brick_is_estimated_from_its_tracked_poses(tmp_p
         mujoco.mju_mulQuat(row[3:], row[3:].copy(), turn)
     motion = resample(record(tmp_path, seen, 0.02), plant.model)
     result = estimate(plant, motion, SolverConfig())
-    diagnostics.check_model(plant, motion, result)
+    diagnostics.check_model(result)
     sd = result.uncertainty.sd[0]
     assert result.knowledge == ('found',) and sd < 0.01
     assert result.theta[0] == pytest.approx(1.0, abs=5.0 * sd)  # five standard deviations
     # estimated states are closer to the truth than the measurements
     assert np.std(result.solution.qpos[::2, :3][:150] - qpos[:299:2, :3]) < 0.001
-    noise = method.summarize(plant, result)['observation_sd']
+    noise = method.summarize(result)['observation_sd']
     for axis in 'xyz':  # the simulated noise; 150 samples determine it to 6 %
         assert noise[f'flying {axis}'] == pytest.approx(0.002, rel=0.25)
         assert noise[f'flying about {axis}'] == pytest.approx(0.01, rel=0.25)

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from emppi_ros.identification.bayessim import box, posterior, random_features
 from emppi_ros.identification.bayessim import mixture_density_network as networks
-from emppi_ros.identification.bayessim.box import BoxedMixture
-from emppi_ros.identification.bayessim.gaussian_mixture import GaussianMixture
+from emppi_ros.identification.bayessim import mixtures, posterior
 from emppi_ros.identification.bayessim.mixture_density_network import Network, TrainingConfig
-from emppi_ros.identification.bayessim.posterior import DensityConfig
+from emppi_ros.identification.bayessim.mixtures import BoxedMixture, GaussianMixture
 
 BOUND = np.sqrt(3.0)  # of a uniform prior of unit variance
 
@@ -66,13 +64,17 @@ def test_a_uniform_density_in_the_box_is_a_standard_normal_one_outside() -> None
     normal = GaussianMixture(np.zeros(1), np.zeros((1, 3)), np.eye(3)[None])
     expected = np.full(50, -3.0 * np.log(2.0 * BOUND))
     np.testing.assert_allclose(BoxedMixture(normal).log_density(points), expected, rtol=1e-9)
-    np.testing.assert_allclose(box.from_unbounded(box.to_unbounded(points)), points, rtol=1e-9)
-    step = 1e-6  # central differences: an error of step^2, and rounding of 1e-16 / step
-    rise = (box.to_unbounded(points + step) - box.to_unbounded(points - step)) / (2.0 * step)
     np.testing.assert_allclose(
-        box.log_slope(points), np.log(rise).sum(axis=1), rtol=1e-6, atol=1e-6
+        mixtures.from_unbounded(mixtures.to_unbounded(points)), points, rtol=1e-9
     )
-    assert np.isfinite(box.to_unbounded(np.array([-BOUND, BOUND]))).all()
+    step = 1e-6  # central differences: an error of step^2, and rounding of 1e-16 / step
+    rise = (mixtures.to_unbounded(points + step) - mixtures.to_unbounded(points - step)) / (
+        2.0 * step
+    )
+    np.testing.assert_allclose(
+        mixtures.log_slope(points), np.log(rise).sum(axis=1), rtol=1e-6, atol=1e-6
+    )
+    assert np.isfinite(mixtures.to_unbounded(np.array([-BOUND, BOUND]))).all()
 
 
 @pytest.mark.parametrize('hidden', [(), (4,), (5, 3)])
@@ -116,7 +118,7 @@ def test_features_of_a_kernel_multiply_to_it() -> None:
         'matern': (1.0 + root + root**2 / 3.0) * np.exp(-root),  # of smoothness 5/2
     }
     for name, expected in kernels.items():
-        made = random_features.features(points, random_features.KERNELS[name](3, count, rng))
+        made = posterior.fourier_features(points, posterior.KERNELS[name](3, count, rng))
         # the mean of `count` cosines of variance at most 1/2: five standard errors
         assert np.max(np.abs(made @ made.T - expected)) < 5.0 * np.sqrt(0.5 / count)
 
@@ -126,9 +128,7 @@ def test_a_summary_unlike_all_simulations_is_recognized() -> None:
     theta = rng.uniform(-BOUND, BOUND, (1000, 1))
     summaries = np.concatenate([theta, 2.0 * theta, np.ones_like(theta)], axis=1)
     summaries[:, :2] += 0.1 * rng.standard_normal((1000, 2))
-    learned = posterior.learn(
-        DensityConfig(training=TrainingConfig(epochs=2)), summaries, theta, rng
-    )
+    learned = posterior.learn(posterior.NETWORK, TrainingConfig(epochs=2), summaries, theta, rng)
     _, alike = posterior.novelty(learned, summaries, np.array([0.3, 0.6, 1.0]))
     distance, unlike = posterior.novelty(learned, summaries, np.array([1.0, -2.0, 1.0]))
     assert alike > 0.02 and unlike == 0.0 and distance > 10.0

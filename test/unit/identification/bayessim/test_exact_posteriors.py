@@ -8,7 +8,6 @@ import pytest
 
 from emppi_ros.identification.bayessim import posterior
 from emppi_ros.identification.bayessim.mixture_density_network import TrainingConfig
-from emppi_ros.identification.bayessim.posterior import DensityConfig
 from emppi_ros.identification.multiple_shooting.problem import LIMIT
 
 CELLS = 80  # of a grid, in each direction
@@ -68,8 +67,8 @@ def test_a_posterior_is_learned(name: str) -> None:
     rng = np.random.default_rng(6)
     problem = PROBLEMS[name]
     theta, x = problem.pairs(4000, rng)
-    config = DensityConfig(training=TrainingConfig(components=3, epochs=25, learning_rate=3e-3))
-    learned = posterior.learn(config, x, theta, rng)
+    training = TrainingConfig(components=3, epochs=25, learning_rate=3e-3)
+    learned = posterior.learn(posterior.NETWORK, training, x, theta, rng)
     found = problem.divergence(lambda x, theta: learned.at(x).log_density(theta), rng)
     assert found < 0.1  # nats
     # three standard errors of a share of 0.9
@@ -77,13 +76,13 @@ def test_a_posterior_is_learned(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('density', posterior.DENSITIES)
+@pytest.mark.parametrize('density', [posterior.NETWORK, *posterior.KERNELS])
 @pytest.mark.parametrize('name', PROBLEMS)
 def test_all_densities_are_learned(name: str, density: str) -> None:
     rng = np.random.default_rng(6)
     problem = PROBLEMS[name]
     theta, x = problem.pairs(10_000, rng)
-    learned = posterior.learn(DensityConfig(density), x, theta, rng)
+    learned = posterior.learn(density, TrainingConfig(), x, theta, rng)
     found = problem.divergence(lambda x, theta: learned.at(x).log_density(theta), rng)
     assert found < 0.1
 
@@ -98,7 +97,7 @@ def test_a_posterior_is_as_close_to_the_exact_one_as_that_of_sbi(name: str) -> N
     rng = np.random.default_rng(6)
     problem = PROBLEMS[name]
     theta, x = problem.pairs(10_000, rng)
-    learned = posterior.learn(DensityConfig(), x, theta, rng)
+    learned = posterior.learn(posterior.NETWORK, TrainingConfig(), x, theta, rng)
     ours = problem.divergence(
         lambda x, theta: learned.at(x).log_density(theta), np.random.default_rng(7)
     )

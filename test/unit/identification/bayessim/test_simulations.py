@@ -10,8 +10,7 @@ import pytest
 from benchmarks.identify import csvgd_systems
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.bayessim import simulations, summaries
-from emppi_ros.identification.bayessim.simulations import Pairs, PairSimulation
-from emppi_ros.identification.bayessim.starts import find_starts
+from emppi_ros.identification.bayessim.simulations import Pairs, PairSimulation, find_starts
 from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
 
 

@@ -52,9 +52,7 @@ def test_all_methods_take_positions_of_a_camera(swing, tmp_path: Path, method: s
 def test_steps_without_a_sample_do_not_count(swing, tmp_path: Path) -> None:
     plant = Plant.from_file(tmp_path / 'plant.yaml')
     recording = read_recording([tmp_path / 'swing.csv'])
-    problem = training_data.prepare(
-        plant, [recording], training_data.WindowConfig(0.5, 0.0), {}
-    ).problem
+    problem = training_data.prepare(plant, [recording], 0.5, 0.0, {}).problem
     assert problem.observed is not None
     # a sample every 33 ms, a step every 5 ms
     assert np.mean(problem.observed[:, 0]) == pytest.approx(0.15, abs=0.01)

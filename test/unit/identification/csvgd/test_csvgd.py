@@ -9,8 +9,7 @@ from benchmarks.identify import csvgd_baselines, csvgd_systems
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.csvgd import csvgd
 from emppi_ros.identification.csvgd.csvgd import CsvgdConfig
-from emppi_ros.identification.multiple_shooting.initial_particles import sobol_parameters
-from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identification.multiple_shooting.particles import MultipleShooting, sobol_parameters
 from emppi_ros.identification.multiple_shooting.problem import LIMIT
 from emppi_ros.identification.multiple_shooting.target_density import evaluate, log_likelihood
 

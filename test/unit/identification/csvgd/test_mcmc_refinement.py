@@ -14,8 +14,10 @@ from emppi_ros.identification.csvgd.mcmc_refinement import (
     eliminate_constraints,
     free_coordinates,
 )
-from emppi_ros.identification.multiple_shooting.initial_particles import initial_particles
-from emppi_ros.identification.multiple_shooting.particles import MultipleShooting, WindowJoiner
+from emppi_ros.identification.multiple_shooting.particles import (
+    MultipleShooting,
+    initial_particles,
+)
 from emppi_ros.identification.multiple_shooting.problem import LIMIT
 from emppi_ros.identification.multiple_shooting.target_density import Evaluation, evaluate
 
@@ -82,8 +84,7 @@ def test_jumps_bring_as_many_to_each_mode_as_it_is_likely():
 
 def test_windows_that_meet_are_one_in_density_score_and_curvature(swing):
     parts, whole = MultipleShooting(swing, 4, 3, threads=1), MultipleShooting(swing, 4, threads=1)
-    joiner = WindowJoiner(parts, threads=1)
-    z = joiner.join(initial_particles(parts))
+    z = parts.join(initial_particles(parts))
     joined, alone = evaluate(parts, z), evaluate(whole, z[:, :2])
     np.testing.assert_allclose(joined.defects, 0.0, atol=1e-13)
     np.testing.assert_allclose(joined.log_p, alone.log_p, rtol=1e-9)
@@ -98,7 +99,7 @@ def test_recordings_of_two_lengths_are_joined_each_by_itself(swing):
     both = dataclasses.replace(swing, start=starts, first_steps=(0, 18))
     shooter = MultipleShooting(both, 3, 4, threads=1)
     z = initial_particles(shooter)
-    joined = WindowJoiner(shooter, threads=1).join(z)
+    joined = shooter.join(z)
     np.testing.assert_allclose(evaluate(shooter, joined).defects, 0.0, atol=1e-13)
     fixed = [0, 1, 2, 3, 8, 9]  # parameters, and where the recordings begin
     np.testing.assert_array_equal(joined[:, fixed], z[:, fixed])
@@ -109,11 +110,12 @@ def test_fewer_particles_than_coordinates_have_the_spread_of_least_squares(swing
         swing, noise=0.02 * swing.noise, start=swing.start[None], first_steps=(0,)
     )
     shooter = MultipleShooting(exact, 3, 3, threads=1)
-    chosen, meet = free_coordinates(shooter), WindowJoiner(shooter, threads=1).join
-    refinement = McmcRefinement(lambda z: evaluate(shooter, z), meet, shooter, seed=0)
+    chosen = free_coordinates(shooter)
+    refinement = McmcRefinement(lambda z: evaluate(shooter, z), shooter.join, shooter, seed=0)
     z, now = refinement.start(initial_particles(shooter))
+    damping = np.ones(3)
     for _ in range(25):
-        z, now = refinement.ascend(z, now)
+        z, now, damping = refinement.ascend(z, now, damping)
     information = eliminate_constraints(shooter, now)[1][0]
     best, normal = z[0, chosen].copy(), []
     root = np.linalg.cholesky(information)

@@ -9,7 +9,6 @@ from benchmarks.identify import csvgd_systems
 from emppi_ros.identification.csvgd import csvgd, model_errors
 from emppi_ros.identification.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identification.multiple_shooting import window_search
-from emppi_ros.identification.multiple_shooting.initial_particles import ParticleStart
 from emppi_ros.identification.multiple_shooting.problem import LIMIT
 from emppi_ros.identification.multiple_shooting.training_data import TrainingData
 
@@ -36,7 +35,7 @@ def test_a_motion_with_kicks_is_identified_from_independent_windows(kicked):
     found = window_search.estimate(kicked, np.array([0.8, 0.5]), lambda *_: None, 1)
     assert found.windows == WINDOWS and found.worse > 2.0
     data = model_errors.separate(kicked, found, 1)
-    assert 'independent windows of 0.24 s' in data.notes[0]
+    assert 'independent windows of 0.24 s' in data.note
     # 144 samples tell a standard deviation to 6 %; and the factor is at least 1
     assert np.all(data.problem.noise > 0.75 * kicked.problem.noise)
     settings = CsvgdConfig(10, 16, WINDOWS)
@@ -47,7 +46,7 @@ def test_a_motion_with_kicks_is_identified_from_independent_windows(kicked):
             data.problem,
             settings,
             1,
-            lambda now: states.append(now.state),
+            lambda state, _: states.append(state),
             state,
             None,
             data.begin,
@@ -82,11 +81,11 @@ def test_noise_is_larger_by_the_root_of_how_often_each_error_is_repeated():
 
 def test_particles_have_the_distribution_of_the_start_reflected_at_the_limits():
     covariance = np.array([[0.01, 0.004], [0.004, 0.02]])
-    z = ParticleStart(np.array([0.3, 5.0]), covariance).draw(4000, 1, seed=3)
+    z = csvgd.draw_particles(np.array([0.3, 5.0]), covariance, 4000, 1, seed=3)
     # standard error of a variance of 4000 draws: 2.2 %
     np.testing.assert_allclose(np.cov(z.T), covariance, rtol=0.15)
     for edge in (-LIMIT, LIMIT):
-        z = ParticleStart(np.array([edge, 0.0]), covariance).draw(4000, 1, seed=3)
+        z = csvgd.draw_particles(np.array([edge, 0.0]), covariance, 4000, 1, seed=3)
         assert np.all(np.abs(z[:, 0]) <= LIMIT)
         # a half-normal distribution has the mean square of the whole one
         assert np.mean((z[:, 0] - edge) ** 2) == pytest.approx(0.01, rel=0.12)

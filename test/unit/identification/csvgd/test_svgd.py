@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from emppi_ros.identification.csvgd import svgd
+from emppi_ros.identification.csvgd import csvgd
 
 
 def svgd_direction(x, score, bandwidth=None):
     """Return the direction (N, D) of Liu and Wang (2016, eq. 8) for particles x (N, D)."""
-    kernel, repulsion = svgd.rbf_kernel(x, bandwidth or svgd.median_bandwidth(x))
+    kernel, repulsion = csvgd.rbf_kernel(x, bandwidth or csvgd.median_bandwidth(x))
     return (kernel @ score + repulsion) / len(x)
 
 
@@ -30,10 +30,10 @@ def test_the_bandwidth_makes_the_sum_over_a_typical_row_about_one():
     x = np.random.default_rng(1).standard_normal((50, 4))
     apart = cdist(x, x, 'sqeuclidean')[np.triu_indices(50, 1)]
     # so Liu and Wang (2016) derive it: n exp(-median / h) = 1
-    median = np.exp(-np.median(apart) / svgd.median_bandwidth(x))
+    median = np.exp(-np.median(apart) / csvgd.median_bandwidth(x))
     assert 50 * median == pytest.approx(1.0, rel=1e-9)
-    assert svgd.median_bandwidth(np.zeros((5, 2))) > 0.0  # all in one place
-    assert svgd.median_bandwidth(np.zeros((1, 2))) == 1.0  # alone
+    assert csvgd.median_bandwidth(np.zeros((5, 2))) > 0.0  # all in one place
+    assert csvgd.median_bandwidth(np.zeros((1, 2))) == 1.0  # alone
 
 
 def test_particles_spread_as_the_gaussian_that_they_climb():

@@ -5,8 +5,11 @@ import pytest
 
 from benchmarks.identify import csvgd_systems
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.multiple_shooting import initial_particles, window_search
-from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
+from emppi_ros.identification.multiple_shooting import window_search
+from emppi_ros.identification.multiple_shooting.particles import (
+    MultipleShooting,
+    initial_particles,
+)
 from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
 from emppi_ros.identification.multiple_shooting.training_data import TrainingData
 from emppi_ros.model.parameters import Parameter
@@ -14,7 +17,7 @@ from emppi_ros.model.parameters import Parameter
 
 def test_a_step_that_diverges_is_not_taken_and_a_start_that_does_is_an_error(swing, monkeypatch):
     found = window_search.ResidualFunction(MultipleShooting(swing, 1, 3, threads=1), 1e4)
-    z = initial_particles.initial_particles(found.shooter)[0]
+    z = initial_particles(found.shooter)[0]
     before, simulate = found.value(z), found.shooter.simulate
 
     def diverging(point):
@@ -50,7 +53,7 @@ def test_a_search_that_ends_in_a_local_minimum_begins_again_elsewhere(swing, mon
         """Return the error in standard deviations, and in units of the limits."""
         found = window_search.estimate(data, np.array([0.9]), lambda *_: None, 1)
         error = abs(found.z[0] - problem.coordinates(truth)[0])
-        return error / found.sd(1)[0], error
+        return error / found.sd[0], error
 
     assert away()[0] < 4.0
     monkeypatch.setattr(window_search, 'RESTARTS', 0)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.multiple_shooting import start_fits, windows
-from emppi_ros.identification.shooting import estimation, uncertainty
+from emppi_ros.identification.multiple_shooting import windows
+from emppi_ros.identification.shooting import estimation
 from emppi_ros.identification.shooting.estimation import (
-    ShootingConfig,
     ShootingEstimate,
     WindowSimulation,
     estimate,
@@ -23,7 +22,7 @@ def fit(plant: Plant, motion: Motion, length: int) -> ShootingEstimate:
     """Return the estimate from windows of one length."""
     cut = windows.cut(motion, length)
     starts = windows.guess_starts(cut, plant.model.opt.timestep)
-    return estimate(plant, motion, cut, plant.initial, starts, ShootingConfig(), threads=1)
+    return estimate(plant, motion, cut, plant.initial, starts, threads=1)
 
 
 def pushed_cart(mass: float, noise: float, steps: int = 301) -> Motion:
@@ -39,7 +38,7 @@ def pushed_cart(mass: float, noise: float, steps: int = 301) -> Motion:
 
 
 def test_the_estimate_of_a_cart_is_that_of_linear_least_squares(plants, monkeypatch) -> None:
-    for module in (estimation, start_fits):
+    for module in (estimation, windows):
         monkeypatch.setattr(module, 'FREEDOM', 1e12)  # normal errors
     motion, length = pushed_cart(1.3, 1e-4), 50
     found = fit(plants['cart'], motion, length)
@@ -66,12 +65,12 @@ def test_eliminating_starts_gives_the_step_of_the_dense_problem(plants, swing) -
     plant, motion = plants['pendulum'], swing()
     cut = windows.cut(motion, 40)
     starts = windows.guess_starts(cut, STEP_S)
-    found = WindowSimulation(plant, motion, cut, threads=1).simulate(plant.initial, starts)
-    errors = found.positions - cut.measured[:, 1:]
+    found = WindowSimulation(plant, motion, cut, threads=1).evaluate(plant.initial, starts)
+    errors = found.errors
     scale = np.array([0.01, 0.02])
-    system = estimation._eliminate(estimation._Point(plant.initial, starts, errors, found), scale)
+    system = estimation._eliminate(found, scale)
     count, parameters, states = cut.count, 3, 4
-    root = np.sqrt(estimation.student_weights(errors, scale)) / scale
+    root = np.sqrt(windows.student_weights(errors, scale)) / scale
     dense = np.zeros((count, 40 * 2, parameters + states * count))
     dense[..., :parameters] = (root[..., None] * found.by_parameter).reshape(count, 80, -1)
     for w in range(count):
@@ -95,7 +94,7 @@ def test_a_double_pendulum_is_found_within_its_uncertainty(plants, swing, seed: 
     assert result.converged
     apart = (result.theta - PENDULUM_TRUTH) / plant.scales
     # chi-squared with three degrees of freedom: 1 in 10^5 is above 25.9
-    assert apart @ np.linalg.solve(uncertainty.covariance(result), apart) < 25.9
+    assert apart @ np.linalg.solve(estimation.covariance(result), apart) < 25.9
     # scale 1 of Student's t with 4 degrees of freedom fits standard deviations of 1.1 to 1.2
     assert np.all((result.scale > 0.7e-3) & (result.scale < 1.05e-3))
 
@@ -108,9 +107,9 @@ def test_outliers_hardly_change_the_estimate(plants, swing, monkeypatch) -> None
         motion, qpos=motion.qpos + wrong * rng.choice([-0.5, 0.5], motion.qpos.shape)
     )
     clean = fit(plant, motion, 40)
-    sd = plant.scales * np.sqrt(np.diag(uncertainty.covariance(clean)))
+    sd = plant.scales * np.sqrt(np.diag(estimation.covariance(clean)))
     robust = fit(plant, spoiled, 40)
-    for module in (estimation, start_fits):
+    for module in (estimation, windows):
         monkeypatch.setattr(module, 'FREEDOM', 1e12)
     plain = fit(plant, spoiled, 40)
     assert np.all(np.abs(robust.theta - clean.theta) < 2.0 * sd)
@@ -131,7 +130,7 @@ def test_without_unknowns_only_the_starts_are_estimated(plants, swing) -> None:
     known = Plant(plant.at(PENDULUM_TRUTH), (), plant.write)
     cut = windows.cut(motion, 40)
     starts = windows.guess_starts(cut, STEP_S)
-    found = estimate(known, motion, cut, np.empty(0), starts, ShootingConfig(), threads=1)
+    found = estimate(known, motion, cut, np.empty(0), starts, threads=1)
     # as with the true values among the unknowns, which cost three degrees of freedom
     np.testing.assert_allclose(found.scale, fit(plant, motion, 40).scale, rtol=0.02)
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from emppi_ros.cli import main
 from emppi_ros.identification.multiple_shooting import forecast, windows
-from emppi_ros.identification.shooting.estimation import ShootingConfig
 from emppi_ros.identification.shooting.method import fit_growing
 from emppi_ros.recordings.motion import Motion
 
@@ -15,7 +14,7 @@ from .conftest import PENDULUM_TRUTH, STEP_S
 
 
 def grow(plant, motion, lengths):
-    return fit_growing(plant, motion, lengths, ShootingConfig(), 1, lambda _: None)
+    return fit_growing(plant, motion, lengths, 1, lambda _: None)
 
 
 def test_windows_grow_as_long_as_the_model_explains_them(plants, swing) -> None:

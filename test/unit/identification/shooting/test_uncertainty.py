@@ -5,8 +5,8 @@ import pytest
 from scipy import integrate, stats
 
 from emppi_ros.identification.multiple_shooting import windows
-from emppi_ros.identification.multiple_shooting.start_fits import FREEDOM, student_weights
-from emppi_ros.identification.shooting import uncertainty
+from emppi_ros.identification.multiple_shooting.windows import FREEDOM, student_weights
+from emppi_ros.identification.shooting import estimation
 
 from .conftest import PENDULUM_TRUTH
 from .test_estimation import fit
@@ -14,14 +14,14 @@ from .test_estimation import fit
 
 def by_white_noise(result) -> np.ndarray:
     """Return the covariance by white noise of Student's t."""
-    information = uncertainty._EXPECTED * result.information
+    information = estimation._EXPECTED * result.information
     return np.linalg.inv(information + np.eye(len(result.theta)))
 
 
 def ratios(result) -> np.ndarray:
     """Return the standard deviations relative to those by white noise."""
     white = by_white_noise(result)
-    return np.sqrt(np.diag(uncertainty.covariance(result)) / np.diag(white))
+    return np.sqrt(np.diag(estimation.covariance(result)) / np.diag(white))
 
 
 def test_errors_of_the_model_widen_the_intervals(plants, swing) -> None:
@@ -39,7 +39,7 @@ def test_errors_of_the_model_widen_the_intervals(plants, swing) -> None:
 def test_in_no_direction_is_it_narrower_than_white_noise(plants, swing) -> None:
     result = fit(plants['pendulum'], swing(push=0.02), 40)
     white = by_white_noise(result)
-    least = np.linalg.eigvalsh(uncertainty.covariance(result) - white).min()
+    least = np.linalg.eigvalsh(estimation.covariance(result) - white).min()
     assert least > -1e-9 * np.linalg.norm(white)
 
 
@@ -52,7 +52,7 @@ def test_the_expected_information_is_that_of_students_t() -> None:
     one = np.ones(1)
     weighted = expect(lambda x: student_weights(x * one, one)[0])
     squared_score = expect(lambda x: (student_weights(x * one, one)[0] * x) ** 2)
-    assert uncertainty._EXPECTED == pytest.approx(squared_score / weighted, rel=1e-6)
+    assert estimation._EXPECTED == pytest.approx(squared_score / weighted, rel=1e-6)
 
 
 def test_scores_of_successive_windows_count_with_bartlett_weights() -> None:

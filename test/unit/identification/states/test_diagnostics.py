@@ -31,12 +31,11 @@ def note(times, samples, steps):
         observation_sd=np.array([[times * smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)]])
     )
     rows = np.zeros((steps, 1))
+    motion = Motion(rows, rows, rows, rows)
     return diagnostics.note_deviations(
-        plant,
+        SimpleNamespace(plant=plant, motion=motion, uncertainty=known),
         ['run.csv'],
         [Recording({('position', 'hinge'): signal}, ())],
-        Motion(rows, rows, rows, rows),
-        SimpleNamespace(uncertainty=known),
     )
 
 
@@ -76,9 +75,7 @@ def motions(plant):
 @pytest.mark.parametrize('steps', [-3, -1, 1, 2])
 def test_a_lag_of_whole_steps_is_estimated(plant, motions, steps):
     late = diagnostics._delay(motions[0], steps)
-    found = diagnostics.estimate_lag(
-        plant, late, SolverConfig(), estimate(plant, late, SolverConfig())
-    )
+    found = diagnostics.estimate_lag(estimate(plant, late, SolverConfig()))
     # the parabola is exact near its minimum, and approximate elsewhere
     assert found.steps == pytest.approx(-steps, abs=0.1)
     assert found.seconds == pytest.approx(-0.01 * steps, abs=1e-3)
@@ -88,10 +85,7 @@ def test_a_lag_of_whole_steps_is_estimated(plant, motions, steps):
 
 
 def test_commands_without_lag_are_not_reported(plant, motions):
-    whole = join(motions)
-    found = diagnostics.estimate_lag(
-        plant, whole, SolverConfig(), estimate(plant, whole, SolverConfig())
-    )
+    found = diagnostics.estimate_lag(estimate(plant, join(motions), SolverConfig()))
     assert abs(found.steps) < 0.05 and found.notes == []
 
 
@@ -104,4 +98,4 @@ def test_commands_are_delayed_within_each_recording(motions):
 
 def test_without_commands_there_is_no_lag(plant, motions):
     free = Motion(motions[0].qpos, motions[0].weights, np.zeros((300, 1)), np.zeros((300, 2)))
-    assert diagnostics.estimate_lag(plant, free, SolverConfig(), None) is None
+    assert diagnostics.estimate_lag(SimpleNamespace(plant=plant, motion=free)) is None

@@ -71,12 +71,12 @@ def fitted():
     )
     qpos = qpos + NOISE * np.random.default_rng(0).standard_normal(qpos.shape)
     parts = split(Motion(qpos, np.ones_like(qpos), ctrl, np.zeros_like(qpos)), 0.2)
-    return plant, parts, estimate(plant, parts[0], SolverConfig())
+    return parts, estimate(plant, parts[0], SolverConfig())
 
 
 def test_a_prior_of_the_true_model_agrees_with_its_forecast(fitted):
-    plant, parts, result = fitted
-    prior = method.draw_prior(plant, parts[0], [parts], result, (SolverConfig(), 3.0, 0))
+    parts, result = fitted
+    prior = method.draw_prior(result, [parts], 3.0, 0)
     assert prior.spread == 3.0 and prior.notes(3.0) == []
 
 
@@ -88,9 +88,8 @@ def biased(result, shift):
 
 
 def test_a_prior_that_its_forecast_contradicts_is_widened_until_it_does_not(fitted):
-    plant, parts, result = fitted
-    settings = SolverConfig(), 3.0, 0
-    prior = method.draw_prior(plant, parts[0], [parts], biased(result, 100.0), settings)
+    parts, result = fitted
+    prior = method.draw_prior(biased(result, 100.0), [parts], 3.0, 0)
     assert prior.missed_before and not prior.missed
     # 100 standard deviations are at least three of the wider prior less than 33
     assert prior.spread >= 6.0
@@ -98,13 +97,13 @@ def test_a_prior_that_its_forecast_contradicts_is_widened_until_it_does_not(fitt
         f'the prior has {prior.spread / 3.0:g} times its standard deviations'
         in (prior.notes(3.0)[0])
     )
-    wide = method.draw_samples(plant, result, prior.spread, 0)
+    wide = method.draw_samples(result, prior.spread, 0)
     np.testing.assert_allclose(prior.samples.std(axis=0), wide.std(axis=0), rtol=0.1)
 
 
 def test_a_forecast_that_no_spread_explains_is_told(fitted):
-    plant, (known, later), result = fitted
+    (known, later), result = fitted
     shifted = known, replace(later, qpos=later.qpos + 0.5)
-    prior = method.draw_prior(plant, known, [shifted], result, (SolverConfig(), 3.0, 0))
+    prior = method.draw_prior(result, [shifted], 3.0, 0)
     assert set(prior.missed) == {'slider', 'hinge'} and prior.spread == 3.0
     assert 'no prior is written' in prior.notes(3.0)[0]

@@ -12,14 +12,8 @@ import scipy.optimize
 from benchmarks.identify import pendulums
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant, UnknownParameter
-from emppi_ros.identification.states import (
-    forecast,
-    normal_equations,
-    residuals,
-    solver,
-    uncertainty,
-)
-from emppi_ros.identification.states.estimation import estimate
+from emppi_ros.identification.states import forecast, residuals, solver
+from emppi_ros.identification.states.estimation import estimate, estimate_uncertainty
 from emppi_ros.identification.states.solver import SolverConfig
 from emppi_ros.recordings.motion import Motion, displace, join
 
@@ -105,7 +99,7 @@ def test_the_covariance_of_a_linear_problem_is_the_closed_form():
     plant, motion, weight = cart(), drive(200), 5.0
     matrix = matrix_of(plant, motion, weight)[0]
     found = solver.solve(plant, motion, SolverConfig(weight))
-    known = uncertainty.estimate_uncertainty(plant, motion, weight, found)
+    known = estimate_uncertainty(plant, motion, weight, found)
     spread = noise_of(found, known, weight)
     inverse = np.linalg.pinv(matrix)
     covariance = (inverse * spread**2) @ inverse.T
@@ -118,7 +112,7 @@ def test_the_end_of_a_linear_problem_is_as_uncertain_as_the_closed_form():
     plant, motion, weight = cart(), drive(200), 5.0
     matrix = matrix_of(plant, motion, weight)[0]
     result = estimate(plant, motion, SolverConfig(weight))
-    (end,) = forecast.end_states(plant, motion, weight, result)
+    (end,) = forecast.end_states(result)
     spread = noise_of(result.solution, result.uncertainty, weight)
     inverse = np.linalg.pinv(matrix[:, :-1])  # for a given parameter
     covariance = (inverse * spread**2) @ inverse.T
@@ -162,14 +156,14 @@ def test_the_box_qp_has_the_solution_of_scipy():
     for _ in range(20):
         root, target = rng.standard_normal((8, 5)), rng.standard_normal(8)
         lower, upper = -rng.uniform(0.0, 0.5, 5), rng.uniform(0.0, 0.5, 5)
-        found = normal_equations.solve_box_qp(root.T @ root, -root.T @ target, lower, upper)
+        found = solver.solve_box_qp(root.T @ root, -root.T @ target, lower, upper)
         expected = scipy.optimize.lsq_linear(root, target, (lower, upper), tol=1e-14).x
         np.testing.assert_allclose(found, expected, atol=1e-7)  # accuracy of lsq_linear
         assert np.all(found >= lower) and np.all(found <= upper)
 
 
 def test_a_free_bound_may_be_infinite():
-    found = normal_equations.solve_box_qp(
+    found = solver.solve_box_qp(
         np.eye(2), np.array([-3.0, 3.0]), np.array([-np.inf, -1.0]), np.array([np.inf, np.inf])
     )
     np.testing.assert_allclose(found, [3.0, -1.0], rtol=1e-12)  # rounding
@@ -264,11 +258,11 @@ def test_each_recording_has_its_own_noise():
     plant, parts, weight = cart(), [drive(200), drive(150, noise=0.05)], 5.0
     motion = join(parts)
     found = solver.solve(plant, motion, SolverConfig(weight))
-    known = uncertainty.estimate_uncertainty(plant, motion, weight, found)
+    known = estimate_uncertainty(plant, motion, weight, found)
     for i, (part, rows) in enumerate(zip(parts, motion.parts, strict=True)):
         qpos = found.qpos[rows]
         left = residuals.evaluate(plant, part, weight, found.theta, qpos)
-        alone = uncertainty.estimate_uncertainty(
+        alone = estimate_uncertainty(
             plant, part, weight, found._replace(qpos=qpos, residuals=left)
         )
         # the same sums, up to rounding

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.identification.multiple_shooting import forecast, torque_noise
+from emppi_ros.identification.multiple_shooting import forecast
 from emppi_ros.recordings.motion import Motion
 
 STEP_S, NOISE = 0.005, 1e-3  # as in conftest
@@ -34,11 +34,11 @@ def test_the_covariance_of_random_forces_is_recovered(plants, length) -> None:
     plant, mass, noise = plants['cart'], np.array([3.0]), 1e-4
     motion = shaken(plant.at(mass), 0.0, 2.0, 4001, noise)
     scale = np.array([0.85 * noise])
-    found = torque_noise.impulse_covariance(plant, mass, scale, motion, length, 1)
+    found = forecast.impulse_covariance(plant, mass, scale, motion, length, 1)
     # three standard errors of a standard deviation from the windows
     assert np.sqrt(found[0, 0]) / STEP_S == pytest.approx(2.0, rel=3.0 / np.sqrt(8000 / length))
     still = shaken(plant.at(mass), 0.0, 0.0, 4001, noise)
-    none = torque_noise.impulse_covariance(plant, mass, scale, still, length, 1)
+    none = forecast.impulse_covariance(plant, mass, scale, still, length, 1)
     assert none[0, 0] < 0.05 * found[0, 0]
 
 
@@ -51,7 +51,7 @@ def test_forecasts_with_random_torques_hold_as_many_measurements_as_they_say(pla
         replace(motion, **{name: getattr(motion, name)[part] for name in names}) for part in parts
     )
     thetas = np.tile(TRUTH, (30, 1))
-    impulses = torque_noise.impulse_covariance(plant, TRUTH, SCALE, known, LENGTH, 1)
+    impulses = forecast.impulse_covariance(plant, TRUTH, SCALE, known, LENGTH, 1)
     with_noise, without = (
         np.array(forecast.inside(forecast.forecast(
             plant, thetas, SCALE, known, later, LENGTH, 0, 1, one)))
@@ -65,13 +65,13 @@ def test_forecasts_with_random_torques_hold_as_many_measurements_as_they_say(pla
 def test_a_single_window_tells_nothing(plants) -> None:
     plant = plants['pendulum']
     motion = shaken(plant.at(TRUTH), [1.0, 0.5], np.zeros(2), LENGTH + 5)
-    found = torque_noise.impulse_covariance(plant, TRUTH, SCALE, motion, LENGTH, 1)
+    found = forecast.impulse_covariance(plant, TRUTH, SCALE, motion, LENGTH, 1)
     assert found is None
 
 
 def test_torques_have_the_covariance_of_the_impulses_that_they_cause() -> None:
     covariance = np.array([[4.0, 1.0], [1.0, 2.0]])
-    torques = torque_noise.draw_torques(covariance, 0.1, (200, 100), np.random.default_rng(0))
+    torques = forecast.draw_torques(covariance, 0.1, (200, 100), np.random.default_rng(0))
     assert torques.shape == (200, 100, 2)
     found = np.cov(0.1 * torques.reshape(-1, 2).T)
     assert found == pytest.approx(covariance, rel=0.05)  # 20 000 draws: 1 %, and 2 % off diagonal
