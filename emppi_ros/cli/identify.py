@@ -39,7 +39,7 @@ def add_commands(commands: Any) -> None:
         "external torque), 'command/motor [N m]' and 'pose/block.x [m]' (docs/identification.md). "
         'Repeated rows and jittering stamps are repaired, and reported.',
     )
-    offered = methods.create_all(methods.METHODS)
+    offered = methods.load_all()
     option_groups.add_method(parser, offered, 'states')
     parser.add_argument(
         '--data',
@@ -130,7 +130,7 @@ def _long_running(offered: Mapping[str, Method]) -> str:
 
 def run(options: argparse.Namespace) -> None:
     """Check the options, identify, write the outputs and print a summary."""
-    offered = methods.create_all(methods.METHODS)
+    offered = methods.load_all()
     method, method_options = offered[options.method], option_groups.read_options(offered, options)
     settings = _settings(method, options)
     systems = method.systems(method_options, len(options.data))
