@@ -19,7 +19,6 @@ _CODE = (  # of all beliefs
     'emppi_ros/belief',
     'emppi_ros/priors',
     'emppi_ros/calibration/belief_scores.py',
-    'emppi_ros/calibration/scores.py',
     'benchmarks/belief/compute.py',
     'benchmarks/belief/estimators.py',
 )

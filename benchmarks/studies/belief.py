@@ -24,7 +24,7 @@ from benchmarks.study import (
     described,
     grouped,
 )
-from emppi_ros.calibration import report, scores, statistics
+from emppi_ros.calibration import belief_scores, report, statistics
 from emppi_ros.calibration.belief_scores import ParameterScores
 from emppi_ros.calibration.report import table
 from emppi_ros.tasks.task import parse_task, task_text
@@ -145,9 +145,9 @@ Compare estimators of a task's parameters in worlds that the task does not descr
             'worlds': _described(worlds.DESCRIPTIONS, used[0]),
             'estimators': _described({n: k.description for n, k in ESTIMATORS.items()}, used[1]),
             'least': f'{LEAST_S:g}',
-            'settling': f'{scores.SETTLING_S:g}',
-            'narrowest': f'{scores.NARROWEST:g}',
-            'held': f'{scores.HELD_S:g}',
+            'settling': f'{belief_scores.SETTLING_S:g}',
+            'narrowest': f'{belief_scores.NARROWEST:g}',
+            'held': f'{belief_scores.HELD_S:g}',
             'soon': f'{SOON_S:g}',
         }
         data = {'groups': list(map(statistics.plain, groups))}

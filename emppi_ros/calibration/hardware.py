@@ -14,8 +14,6 @@ import scipy
 import emppi_ros
 from emppi_ros.core import paths
 
-GIB = 1 << 30
-
 
 @functools.cache
 def processor() -> str:
@@ -49,11 +47,11 @@ def label() -> str:
 
 def describe() -> Mapping[str, str]:
     """Return the machine and software versions by name."""
-    memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / GIB
+    memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
     return {
         'processor': processor(),
         'cores': str(os.cpu_count()),
-        'memory': f'{memory:.1f} GiB',
+        'memory': f'{memory / (1 << 30):.1f} GiB',
         'system': f'{platform.system()} {platform.release()}',
         'Python': platform.python_version(),
         'MuJoCo': mujoco.__version__,

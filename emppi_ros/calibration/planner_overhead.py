@@ -8,25 +8,32 @@ controls, physics steps and threads) without recording. The prediction to the st
 also steps physics, but counts as overhead.
 """
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 import copy
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from matplotlib.figure import Figure
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.app.closed_loop import ClosedLoop
+from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.ensemble import Ensemble, Records, State
 from emppi_ros.planning.plan_update import PlanInfo
 from emppi_ros.planning.planner import Planner
+from emppi_ros.priors.particles import Belief
 from emppi_ros.robots.plan import Plan
-from emppi_ros.state.time_series import Commands
-from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import Task
+from emppi_ros.viz.palette import BLUE, GREY
+from emppi_ros.viz.report.plots import styled
 
-Array = npt.NDArray[np.float64]
+SIZES = {'models': 'models M', 'rollouts': 'rollouts per model K', 'horizon': 'horizon H'}
+FACTORS = (0.5, 1.0, 2.0, 3.0, 4.0)  # of the sizes in the task file
 WARM_UP = 10  # first cycles, which wait for measurements or warm up: they do not count
 
 
@@ -61,20 +68,13 @@ class Rollouts(NamedTuple):
 class RecordedEnsemble(Ensemble):
     """Ensemble that keeps what it rolled out last."""
 
-    def __init__(self, of: Ensemble, threads: int) -> None:
-        """Create an ensemble like `of`."""
-        super().__init__(of.model, of.parameters, of.models, of.rollouts, threads)
-        self.rolled = deque[Rollouts](maxlen=1)
+    last: Rollouts
 
     def rollout(
-        self,
-        start: State,
-        controls: Array,
-        record: Sequence[str],
-        applied: Array | None = None,
+        self, start: State, controls: Array, record: Sequence[str], applied: Array | None = None
     ) -> Records:
         """Simulate as `Ensemble` does."""
-        self.rolled.append(Rollouts(start, controls))
+        self.last = Rollouts(start, controls)
         return super().rollout(start, controls, record, applied)
 
 
@@ -86,12 +86,15 @@ class RecordedPlanner(Planner):
     ) -> None:
         """Create the ensemble; call `set_belief` before the first plan."""
         super().__init__(task, seed, models)
-        self.ensemble = self._recorded = RecordedEnsemble(self.ensemble, self.config.threads)
+        of = self.ensemble
+        self.ensemble = self._recorded = RecordedEnsemble(
+            of.model, of.parameters, of.models, of.rollouts, self.config.threads
+        )
 
     @property
     def last_rollouts(self) -> Rollouts:
-        """The rollouts of the last plan; IndexError before the first one."""
-        return self._recorded.rolled[-1]
+        """The rollouts of the last plan; AttributeError before the first one."""
+        return self._recorded.last
 
 
 class TimedPlanner(RecordedPlanner):
@@ -105,23 +108,16 @@ class TimedPlanner(RecordedPlanner):
         self.pairs: list[tuple[float, float]] = []
         self._random, self._progress = rng, progress
 
-    def plan_from(
-        self,
-        state: State,
-        stamp: float,
-        start: float,
-        commands: Commands,
-        tracks: Mapping[str, Track] | None = None,
-    ) -> tuple[Plan, PlanInfo]:
+    def plan_from(self, *args: Any, **kwargs: Any) -> tuple[Plan, PlanInfo]:
         """Plan once to get the rollouts, then time the same cycle and its floor."""
         noise = self._random.bit_generator.state
-        Planner.plan_from(copy.copy(self), state, stamp, start, commands, tracks)
+        Planner.plan_from(copy.copy(self), *args, **kwargs)
         self._random.bit_generator.state = noise
         begin, controls = self.last_rollouts
         floor_first = len(self.pairs) % 2 == 0
         floor = stepping_s(self.ensemble, begin, controls) if floor_first else 0.0
         began = time.perf_counter()
-        result = super().plan_from(state, stamp, start, commands, tracks)
+        result = super().plan_from(*args, **kwargs)
         plan = time.perf_counter() - began
         floor = floor if floor_first else stepping_s(self.ensemble, begin, controls)
         self.pairs.append((plan, floor))
@@ -141,3 +137,134 @@ def stepping_s(
     began = clock()
     ensemble.batch.rollout(flat.shape[1], flat, record=[])
     return clock() - began
+
+
+@dataclass(frozen=True)
+class Line:
+    """Times of one size: the line a + b n that fits them best in relative terms."""
+
+    values: Array  # (n,) sizes
+    times: Array  # (n,) medians [ms]
+    offset: float  # a [ms]
+    slope: float  # b [ms per unit of size]
+
+    def at(self, values: Array) -> Array:
+        """Return the times [ms] that the line gives."""
+        return self.offset + self.slope * values
+
+    @property
+    def deviation(self) -> float:
+        """The largest deviation of a time from the line, as a share of it."""
+        return float(np.max(np.abs(self.times / self.at(self.values) - 1.0)))
+
+
+def fit_line(values: Array, times: Array) -> Line:
+    """Return the line with the least squares of relative errors; needs two sizes or more."""
+    rows = np.column_stack([np.ones_like(values), values]) / times[:, None]
+    (offset, slope), *_ = np.linalg.lstsq(rows, np.ones_like(times), rcond=None)
+    return Line(values, times, float(offset), float(slope))
+
+
+def measure_growth(
+    task: Task, cycles: int, seed: int = 0, progress: Callable[[float], None] = lambda _: None
+) -> dict[str, tuple[Line, Line]]:
+    """
+    Return size -> lines of the median time of a cycle and of its floor.
+
+    Planners of several sizes plan from the states and beliefs of one closed-loop run, in turns, so
+    that other load on the machine affects all of them alike. ConfigError if the belief has fewer
+    particles than the largest planner has models.
+    """
+    most = round(max(FACTORS) * task.planner.models)
+    if most > task.belief.particles:
+        raise ConfigError(
+            f'{task.where}: belief: particles: {task.belief.particles}; the benchmark plans with '
+            f'up to {most} models'
+        )
+    loop = ClosedLoop(task, seed)
+    planners = {
+        (size, value): TimedPlanner(
+            _resized(task, size, value), np.random.default_rng(seed), lambda _: None
+        )
+        for size in SIZES
+        for value in _values(task, size)
+    }
+    leader = _Leader(task, np.random.default_rng(seed), planners.values(), progress)
+    leader.set_belief(loop.filter.belief)
+    loop.planner = leader
+    loop.run((cycles + WARM_UP) / task.planner.rate_hz, stop_at_success=False)
+    lines = {}
+    for size in SIZES:
+        values = _values(task, size)
+        times = np.array([planners[size, value].pairs[-cycles:] for value in values])
+        medians = 1e3 * np.median(times, axis=1)  # (sizes, 2)
+        plan, floor = (fit_line(np.array(values, float), medians[:, i]) for i in range(2))
+        lines[size] = plan, floor
+    return lines
+
+
+class _Leader(Planner):
+    """Plans for the robot, and lets planners of other sizes plan from the same states."""
+
+    def __init__(
+        self,
+        task: Task,
+        rng: np.random.Generator,
+        followers: Collection[Planner],
+        progress: Callable[[float], None],
+    ) -> None:
+        super().__init__(task, rng)
+        self._followers, self._progress, self._cycles = followers, progress, 0
+
+    def set_belief(self, belief: Belief) -> None:
+        super().set_belief(belief)
+        for planner in self._followers:
+            planner.set_belief(belief)
+
+    def plan_from(self, *args: Any, **kwargs: Any) -> tuple[Plan, PlanInfo]:
+        for planner in self._followers:
+            planner.plan_from(*args, **kwargs)
+        self._cycles += 1
+        self._progress(self._cycles)
+        return super().plan_from(*args, **kwargs)
+
+
+def _values(task: Task, size: str) -> list[int]:
+    return [max(1, round(factor * getattr(task.planner, size))) for factor in FACTORS]
+
+
+def _resized(task: Task, size: str, value: int) -> Task:
+    changed, sizes = copy.copy(task), dict[str, Any]({size: value})
+    changed.planner = dataclasses.replace(task.planner, **sizes)
+    return changed
+
+
+def summarize_growth(lines: Mapping[str, tuple[Line, Line]]) -> dict[str, float]:
+    """Return slopes [ms per unit of size] and deviations from the lines, by size."""
+    summary = {}
+    for size, (plan, floor) in lines.items():
+        summary[f'{size}_ms_each'] = plan.slope
+        summary[f'{size}_floor_ms_each'] = floor.slope
+        summary[f'{size}_deviation'] = plan.deviation
+        summary[f'{size}_floor_deviation'] = floor.deviation
+    return summary
+
+
+def write_growth(task: Task, lines: Mapping[str, tuple[Line, Line]], path: Path) -> None:
+    """Write a PNG of the times by size, each beside its floor."""
+    with styled():
+        figure = Figure(figsize=(10, 3.4), layout='constrained')
+        panels = figure.subplots(1, len(lines), sharey=True)
+        for axes, (size, both) in zip(panels, lines.items(), strict=True):
+            for line, name, color in zip(both, ('plan', 'floor'), (BLUE, GREY), strict=True):
+                axes.plot(line.values, line.times, 'o', color=color, label=name)
+                ends = np.array([0.0, line.values[-1]])
+                axes.plot(ends, line.at(ends), '-', color=color, linewidth=1.0)
+            axes.set(xlabel=SIZES[size], xlim=(0.0, None), ylim=(0.0, None))
+            axes.set_title(f'within {100.0 * both[0].deviation:.0f} % of a line')
+            axes.label_outer()
+        figure.axes[0].set_ylabel('median time [ms]')
+        figure.axes[0].legend()
+        figure.suptitle(task.name)
+        with paths.replacing(path) as temporary:
+            figure.savefig(temporary, dpi=110)

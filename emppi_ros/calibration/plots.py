@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 import numpy as np
 
-from emppi_ros.calibration import ranks, summary
+from emppi_ros.calibration import summary
+from emppi_ros.calibration.belief_scores import DRAWS
 from emppi_ros.calibration.recommendation import HIGH, LOW
 from emppi_ros.calibration.runs import RunResult
 from emppi_ros.calibration.summary import ParameterSummary, SettingSummary
@@ -24,27 +24,19 @@ _COLUMNS = 3  # parameters in a row
 _DRAWS = 10_000  # resolve the ends of the prior's interval
 
 
-class CalibrationPlot(NamedTuple):
-    """A plot and what it shows."""
-
-    path: Path
-    caption: str
-
-
 def write_all(
     task: Task,
     results: Sequence[RunResult],
     summaries: dict[str, SettingSummary],
     setting: str,
     folder: Path,
-) -> list[CalibrationPlot]:
-    """Write all plots as PNG files; those of parameters are of one setting."""
+) -> dict[Path, str]:
+    """Write PNG files, those of parameters of one setting; return their paths and captions."""
+    written = {}
     with styled():
-        written = []
         for name, caption, figure in _plots(task, results, summaries, setting):
-            path = folder / f'{name}.png'
-            figure.savefig(path, dpi=110)
-            written.append(CalibrationPlot(path, caption))
+            written[folder / f'{name}.png'] = caption
+            figure.savefig(folder / f'{name}.png', dpi=110)
     return written
 
 
@@ -62,7 +54,7 @@ def _plots(
     )
     yield (
         'ranks',
-        f'Setting `{setting}`: ranks of the truth among {ranks.DRAWS} draws of the last belief. '
+        f'Setting `{setting}`: ranks of the truth among {DRAWS} draws of the last belief. '
         'Each bar of a calibrated belief ends in the band with a probability of 95 %.',
         rank_histograms(parameters),
     )
@@ -83,40 +75,31 @@ def _plots(
 
 def coverage(summaries: dict[str, SettingSummary]) -> Figure:
     """Return shares of 50 % and 90 % intervals that hold the truth, by setting."""
-    figure = Figure(figsize=(WIDTH, 1.6 + 0.4 * len(summaries)), layout='constrained')
-    axis = figure.subplots()
+    figure, axis = _rows(list(summaries), 1.6 + 0.4 * len(summaries))
     axis.axvspan(100.0 * LOW, 100.0 * HIGH, color=BAND, zorder=0)
     axis.axvline(50.0, color=GREY, linestyle='--', linewidth=1.2)
-    for y, one in enumerate(summaries.values()):
-        for share, color, shift in ((one.inside_90, BLUE, -0.12), (one.inside_50, ORANGE, 0.12)):
-            assert share.low is not None and share.high is not None
-            ends = [100.0 * share.low, 100.0 * share.high]
+    for y, row in enumerate(summaries.values()):
+        for share, color, shift in ((row.inside_90, BLUE, -0.12), (row.inside_50, ORANGE, 0.12)):
+            ends = [100.0 * end for end in share.bounds]
             axis.plot(ends, [y + shift] * 2, color=color, linewidth=2.0)
             axis.plot(100.0 * share.mean, y + shift, 'o', color=color, markersize=6)
-    axis.set_yticks(range(len(summaries)), list(summaries))
-    axis.set_ylim(len(summaries) - 0.4, -0.6)
-    axis.grid(axis='y', visible=False)
     axis.set(xlim=(-2, 102), xlabel='intervals that hold the truth [% of the time]')
-    lines = [
-        axis.plot([], [], 'o-', color=color, label=name)[0]
-        for name, color in (('90 % intervals', BLUE), ('50 % intervals', ORANGE))
-    ]
-    figure.legend(handles=lines, loc='outside lower center', ncols=2)
+    _legend(figure, axis, 'o-', {'90 % intervals': BLUE, '50 % intervals': ORANGE})
     return figure
 
 
 def rank_histograms(parameters: Mapping[str, ParameterSummary]) -> Figure:
     """Return the histogram of ranks of each parameter."""
     figure, axes = _grid(len(parameters))
-    for axis, (name, one) in zip(axes, parameters.items(), strict=False):
-        counts, low, high, probability = one.ranks
+    for axis, (name, row) in zip(axes, parameters.items(), strict=False):
+        counts, low, high, probability = row.ranks
         axis.axhspan(low, high, color=BAND, zorder=0)
         axis.axhline(sum(counts) / len(counts), color=GREY, linestyle='--', linewidth=1.2)
-        width = (ranks.DRAWS + 1.0) / len(counts)
+        width = (DRAWS + 1.0) / len(counts)
         middles = width * (np.arange(len(counts)) + 0.5)
         axis.bar(middles, counts, 0.7 * width, color=BLUE)
         axis.set_title(f'{name.replace("_", " ")} (p = {probability:.2g})')
-        axis.set(xlabel='rank of the truth', xlim=(0, ranks.DRAWS + 1))
+        axis.set(xlabel='rank of the truth', xlim=(0, DRAWS + 1))
         axis.set_ylim(0, 1.15 * max(high, *counts))
         axis.yaxis.set_major_locator(MaxNLocator(integer=True))
         axis.grid(axis='x', visible=False)
@@ -133,46 +116,47 @@ def estimates(task: Task, results: Sequence[RunResult], setting: str) -> Figure:
     for axis, name in zip(axes, names, strict=False):
         index = [parameter.name for parameter in task.parameters].index(name)
         axis.axvspan(*np.quantile(draws[:, index], [tail, 1.0 - tail]), color=BAND, zorder=0)
-        for one in results:
-            judged = one.settings[setting].parameters[name]
-            color = ORANGE if one.beyond == name else BLUE
+        for result in results:
+            judged = result.settings[setting].parameters[name]
+            color = ORANGE if result.beyond == name else BLUE
             axis.plot([judged.true] * 2, [judged.low, judged.high], color=color, linewidth=1.4)
             axis.plot(judged.true, judged.mean, 'o', color=color, markersize=4)
         low, high = axis.get_xlim()
         axis.plot([low, high], [low, high], color=INK, linestyle='--', linewidth=1.2, zorder=1)
         axis.set(xlabel=f'true {label(task, index)}', xlim=(low, high))
     axes[0].set_ylabel('believed')
-    points = [
-        axes[0].plot([], [], 'o', color=color, label=text)[0]
-        for text, color in (('truth from the prior', BLUE), ('truth beyond it', ORANGE))
-    ]
-    figure.legend(handles=points, loc='outside lower center', ncols=2)
+    _legend(figure, axes[0], 'o', {'truth from the prior': BLUE, 'truth beyond it': ORANGE})
     return figure
 
 
 def contraction(
-    results: Sequence[RunResult],
-    setting: str,
-    parameters: Mapping[str, ParameterSummary],
+    results: Sequence[RunResult], setting: str, parameters: Mapping[str, ParameterSummary]
 ) -> Figure:
     """Return the contraction of each parameter, by run and as a median."""
-    figure = Figure(figsize=(WIDTH, 1.3 + 0.45 * len(parameters)), layout='constrained')
-    axis = figure.subplots()
-    for y, (name, one) in enumerate(parameters.items()):
+    names = [name.replace('_', ' ') for name in parameters]
+    figure, axis = _rows(names, 1.3 + 0.45 * len(parameters))
+    for y, (name, row) in enumerate(parameters.items()):
         runs = summary.from_prior(results)
         values = [run.settings[setting].parameters[name].contraction for run in runs]
         axis.plot(values, [y] * len(values), 'o', color=GREY, alpha=0.4, markersize=4)
-        median = one.contraction
-        if median.low is not None and median.high is not None:
-            axis.plot([median.low, median.high], [y, y], color=BLUE, linewidth=3.0)
-        axis.plot(median.median, y, 'o', color=BLUE, markersize=8)
+        median, low, high, _ = row.contraction
+        if low is not None and high is not None:
+            axis.plot([low, high], [y, y], color=BLUE, linewidth=3.0)
+        axis.plot(median, y, 'o', color=BLUE, markersize=8)
     axis.axvline(summary.SHOWS, color=GREY, linestyle='--', linewidth=1.2)
-    axis.set_yticks(range(len(parameters)), [name.replace('_', ' ') for name in parameters])
-    axis.set_ylim(len(parameters) - 0.4, -0.6)
-    axis.grid(axis='y', visible=False)
     axis.set(xlabel='contraction of the last belief: 0 as the prior, 1 certain')
     axis.set_xlim(min(-0.05, axis.get_xlim()[0]), 1.02)
     return figure
+
+
+def _rows(names: list[str], height: float) -> tuple[Figure, Axes]:
+    """Return a figure with one axis, with a row for each name from the top."""
+    figure = Figure(figsize=(WIDTH, height), layout='constrained')
+    axis = figure.subplots()
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(len(names) - 0.4, -0.6)
+    axis.grid(axis='y', visible=False)
+    return figure, axis
 
 
 def _grid(count: int) -> tuple[Figure, list[Axes]]:
@@ -184,3 +168,9 @@ def _grid(count: int) -> tuple[Figure, list[Axes]]:
     for axis in axes[count:]:
         axis.set_visible(False)
     return figure, axes[:count]
+
+
+def _legend(figure: Figure, axis: Axes, marker: str, colors: Mapping[str, str]) -> None:
+    """Draw the legend of colors by name below a figure."""
+    lines = [axis.plot([], [], marker, color=c, label=name)[0] for name, c in colors.items()]
+    figure.legend(handles=lines, loc='outside lower center', ncols=2)

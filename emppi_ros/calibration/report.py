@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import datetime
 from pathlib import Path
 import shlex
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 
 class Provenance(NamedTuple):
@@ -24,17 +24,8 @@ def provenance(
     return Provenance(shlex.join(['emppi', *words]), date, machine, quick)
 
 
-class Computed(Protocol):
-    """A result, as far as its computing time."""
-
-    @property
-    def compute_s(self) -> float:
-        """Computing time [s]."""
-        ...
-
-
-def origin(rows: Sequence[Computed], wanted: int, provenance: Provenance) -> Iterable[str]:
-    """Yield the paragraphs on command, machine, date and computing time of some rows."""
+def origin(rows: Sequence[Any], wanted: int, provenance: Provenance) -> Iterable[str]:
+    """Yield the paragraphs on command, machine, date and computing time, `compute_s`, of rows."""
     if provenance.quick:
         yield '**A quick run: it checks that everything works; its numbers are not evidence.**'
     yield f'```\n{provenance.command}\n```'

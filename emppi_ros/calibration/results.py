@@ -7,17 +7,15 @@ from typing import Any
 
 from emppi_ros.calibration import (
     plots,
-    ranks,
     recommendation,
     report,
-    scores,
     statistics,
     summary,
     truths,
     verdict,
 )
+from emppi_ros.calibration.belief_scores import DRAWS, SETTLING_S
 from emppi_ros.calibration.recommendation import Recommendation
-from emppi_ros.calibration.report import table
 from emppi_ros.calibration.runs import RunResult
 from emppi_ros.calibration.settings import OWN, BeliefSetting
 from emppi_ros.calibration.summary import ParameterSummary, SettingSummary
@@ -26,13 +24,12 @@ from emppi_ros.tasks.task import Task
 
 NAME = 'calibration.md'
 METHOD = (
-    'Each run is a simulated closed loop, in which the planner uses the belief. All true values '
-    f'are drawn from the prior; in every {truths.BEYOND_EVERY}th run, one lies beyond the central '
-    f'{100 * truths.CENTRAL:.0f} % of its prior, on either side, up to the bound of the '
-    'parameter. Runs last the whole time, also after success. All settings of the belief are '
-    'compared on the same measurements and commands, which were recorded with the settings as '
-    'they are. True values stay constant, so the runs say nothing about `changes`.\n\n'
-    f'The setting is chosen on every other run with truths from the prior, and checked on the '
+    'Each run is a simulated closed loop with true values from the prior, also after success; in '
+    f'every {truths.BEYOND_EVERY}th run, one lies beyond the central {100 * truths.CENTRAL:.0f} % '
+    'of its prior, up to the bound of the parameter. All settings of the belief are compared on '
+    'the same measurements and commands, which were recorded with the settings as they are. True '
+    'values stay constant, so the runs say nothing about `changes`.\n\n'
+    'The setting is chosen on every other run with truths from the prior, and checked on the '
     'rest. It is the cheapest (fewest particles) whose 90 % intervals hold the truth '
     f'{100 * recommendation.LOW:.0f} to {100 * recommendation.HIGH:.0f} % of the time, as far as '
     f'the 95 % interval says, with an rms z of at most {recommendation.LARGEST_RMS_Z:g}. '
@@ -43,7 +40,7 @@ METHOD = (
 )
 COLUMNS = (
     '- inside 50 %, inside 90 %: share of central intervals that hold the truth, over time from '
-    f'{scores.SETTLING_S:g} s on and over parameters; 95 % Wilson interval, as if each run were a '
+    f'{SETTLING_S:g} s on and over parameters; 95 % Wilson interval, as if each run were a '
     'single observation, which is safe.\n'
     '- at the end: last 90 % intervals that hold the truth.\n'
     '- rms z: root mean square of (truth - mean) / sd.\n'
@@ -55,18 +52,11 @@ COLUMNS = (
     'at the end that no parameter explains.\n'
     '- ms: processor time of an update.\n'
     '- ranks: probability of ranks of the truth this uneven if the belief is calibrated, and '
-    f'counts of ranks among {ranks.DRAWS} draws (Talts et al. 2018).\n'
+    f'counts of ranks among {DRAWS} draws (Talts et al. 2018).\n'
     '- contraction: 1 - variance / variance of the prior, median; a parameter shows if its '
     f'interval is above {summary.SHOWS:g}.\n'
     '- beyond: last 90 % intervals that hold a truth beyond the prior.'
 )
-_HEADER = (
-    'setting', 'inside 50 %', 'inside 90 %', 'at the end', 'rms z', 'log score', 'ESS',
-    'reinjected', 'misfit', 'ms',
-)  # fmt: skip
-_OF_PARAMETER = (
-    'parameter', 'at the end', 'rms z', 'ranks', 'contraction', '', 'unidentifiable', 'beyond',
-)  # fmt: skip
 
 
 def summarize(
@@ -74,7 +64,7 @@ def summarize(
 ) -> dict[str, SettingSummary]:
     """Return the summary of each setting over all runs with truths from the prior."""
     of_prior = summary.from_prior(results)
-    return {one.name: summary.summarize(of_prior, one.name) for one in compared}
+    return {s.name: summary.summarize(of_prior, s.name) for s in compared}
 
 
 def write(
@@ -95,45 +85,50 @@ def write(
         METHOD,
         COLUMNS,
         '## Settings',
-        table(_HEADER, [_setting(key, one) for key, one in summaries.items()]),
+        _table([_setting(*item) for item in summaries.items()]),
     ]
     for shown in dict.fromkeys((OWN, name)):
-        of = summary.parameters(results, shown).items()
+        of = summary.parameters(results, shown)
         parts += [
             f'## Parameters, setting `{shown}`',
-            table(_OF_PARAMETER, [_parameter(key, one) for key, one in of]),
+            _table([_parameter(*item) for item in of.items()]),
         ]
-    parts += [report.picture(one.path, one.caption) for one in pictures]
-    return [*(one.path for one in pictures), report.write(folder / NAME, parts)]
+    parts += [report.picture(path, caption) for path, caption in pictures.items()]
+    return [*pictures, report.write(folder / NAME, parts)]
 
 
-def _setting(name: str, one: SettingSummary) -> list[object]:
-    return [
-        name,
-        percent(one.inside_50),
-        percent(one.inside_90),
-        percent(one.inside_end),
-        f'{one.rms_z:.2f}',
-        one.log_score,
-        f'{100 * one.ess:.0f} %',
-        one.reinjected,
-        one.misfit,
-        f'{one.update_ms:.1f}',
-    ]
+def _table(rows: Sequence[dict[str, object]]) -> str:
+    """Return rows by column as a table in Markdown."""
+    return report.table([*rows[0]], [[*row.values()] for row in rows])
 
 
-def _parameter(name: str, one: ParameterSummary) -> list[object]:
-    counts = ' '.join(map(str, one.ranks.counts))
-    return [
-        name,
-        one.inside_end,
-        f'{one.rms_z:.2f}',
-        f'p = {one.ranks.probability:.2g}: {counts}',
-        one.contraction,
-        one.shows,
-        one.unidentifiable,
-        '-' if one.beyond is None else one.beyond,
-    ]
+def _setting(name: str, row: SettingSummary) -> dict[str, object]:
+    return {
+        'setting': name,
+        'inside 50 %': percent(row.inside_50),
+        'inside 90 %': percent(row.inside_90),
+        'at the end': percent(row.inside_end),
+        'rms z': f'{row.rms_z:.2f}',
+        'log score': row.log_score,
+        'ESS': f'{100 * row.ess:.0f} %',
+        'reinjected': row.reinjected,
+        'misfit': row.misfit,
+        'ms': f'{row.update_ms:.1f}',
+    }
+
+
+def _parameter(name: str, row: ParameterSummary) -> dict[str, object]:
+    counts = ' '.join(map(str, row.ranks.counts))
+    return {
+        'parameter': name,
+        'at the end': row.inside_end,
+        'rms z': f'{row.rms_z:.2f}',
+        'ranks': f'p = {row.ranks.probability:.2g}: {counts}',
+        'contraction': row.contraction,
+        '': row.shows,
+        'unidentifiable': row.unidentifiable,
+        'beyond': row.beyond or '-',
+    }
 
 
 def as_json(
@@ -143,10 +138,10 @@ def as_json(
     plain = functools.partial(statistics.plain, derived=())
     return {
         'runs': len(results),
-        'settings': {name: plain(one) for name, one in summarize(results, compared).items()},
+        'settings': plain(summarize(results, compared)),
         'parameters': {
-            name: plain(one) | {'shows': one.shows}
-            for name, one in summary.parameters(results, OWN).items()
+            name: plain(row) | {'shows': row.shows}
+            for name, row in summary.parameters(results, OWN).items()
         },
         'recommended': {
             'setting': chosen.setting.name,

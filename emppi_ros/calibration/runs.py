@@ -1,22 +1,91 @@
 """One run: simulate the closed loop, then score each setting on its measurements."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 import time
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from emppi_ros.calibration import ranks, recording, scores
-from emppi_ros.calibration.belief_scores import score
-from emppi_ros.calibration.recording import Rerun
-from emppi_ros.calibration.settings import OWN, BeliefSetting
+from emppi_ros.app.closed_loop import ClosedLoop
+from emppi_ros.belief.belief_session import BeliefSession
+from emppi_ros.calibration.belief_scores import SETTLING_S, ParameterScores, rank, score
+from emppi_ros.calibration.settings import BeliefSetting
 from emppi_ros.calibration.truths import DrawnTruth
 from emppi_ros.core import yaml_edit
 from emppi_ros.core.errors import BenchError, EmppiError
+from emppi_ros.journal import journal
+from emppi_ros.journal.journal import Journal
+from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task, load_task
 
 MAX_TIMES = 50  # at which a belief is scored
 _STREAM = 12  # of random numbers, beside the seed
+_Call = tuple[str, tuple[Any, ...]]  # of a belief session: the event's name and the arguments
+
+
+class CallRecorder(Journal):
+    """Keeps the calls of a session in memory, as a journal keeps them for a recorder."""
+
+    def __init__(self, session: BeliefSession) -> None:
+        """Attach to a session; `calls` are all of its calls so far."""
+        super().__init__(session)
+        self.calls: list[_Call] = []
+
+    @property
+    def records(self) -> bool:
+        """Whether calls are recorded now: always, but not calls within calls."""
+        return not self._nested
+
+    @contextmanager
+    def recording(self, event: str, values: tuple[Any, ...]) -> Iterator[None]:
+        """Keep a call with copies of its arrays."""
+        kept = (value.copy() if isinstance(value, np.ndarray) else value for value in values)
+        self.calls.append((event, tuple(kept)))
+        self._nested = True
+        try:
+            yield
+        finally:
+            self._nested = False
+
+
+def record(
+    task: Task, seed: int, truth: Mapping[str, float], duration_s: float
+) -> tuple[ClosedLoop, list[_Call]]:
+    """Run the closed loop for a time, also after success; return it and its belief's calls."""
+    loop = ClosedLoop(task, seed, truth=dict(truth))
+    recorder = CallRecorder(loop.belief)
+    loop.run(duration_s, stop_at_success=False)
+    loop.belief.journal = None
+    return loop, recorder.calls
+
+
+class Rerun(NamedTuple):
+    """A belief session after all calls."""
+
+    session: BeliefSession
+    beliefs: list[tuple[float, Belief]]  # time [s] and belief of each update
+    ess: list[float]  # effective sample size of each update
+    update_s: float  # processor time of an update, mean
+
+
+def rerun(task: Task, seed: int, calls: list[_Call]) -> Rerun:
+    """Return the belief of a task's settings after recorded calls, from its prior."""
+    session, methods = BeliefSession(task, seed), journal.events(BeliefSession)
+    beliefs: list[tuple[float, Belief]] = []
+    ess, spent = [], 0.0
+    for event, arguments in calls:
+        method = getattr(session, methods[event])
+        if event != 'learn':
+            method(*arguments)
+            continue
+        started = time.process_time()
+        updates = method()
+        spent += time.process_time() - started
+        beliefs += [(update.stamp, update.belief) for update in updates]
+        ess += [update.ess for update in updates]
+    return Rerun(session, beliefs, ess, spent / max(1, len(beliefs)))
 
 
 @dataclass(frozen=True)
@@ -29,28 +98,15 @@ class CalibrationRun:
     truth: DrawnTruth
     duration_s: float
     settings: Sequence[BeliefSetting]
-    threads: int | None = None  # in place of the task's
 
 
 @dataclass(frozen=True)
-class JudgedParameter:
-    """
-    Scores of the belief about one parameter in one run.
+class JudgedParameter(ParameterScores):
+    """Scores of the belief about one parameter in one run, over the times from 1 s on."""
 
-    Shares and means are over the times from 1 s on.
-    """
-
+    mean_square_z: float
     rank: int  # of the truth in the last belief
-    inside_50: float  # share of central intervals that hold the truth
-    inside_90: float
-    inside_end: bool  # whether the last 90 % interval holds it
-    mean_square_z: float  # z = (truth - mean) / sd
-    log_score: float  # in sd of the prior [nats]
     contraction: float  # 1 - variance / variance of the prior, of the last belief
-    true: float
-    mean: float
-    low: float  # 5 % quantile
-    high: float  # 95 %
 
 
 @dataclass(frozen=True)
@@ -61,7 +117,6 @@ class SettingResult:
     ess: float  # mean effective sample size, as a fraction of the particles
     reinjected: int  # updates that no particle explained
     misfit: tuple[str, ...]  # quantities that no parameter explains, at the end
-    collapsed: tuple[str, ...]  # parameters
     unidentifiable: tuple[str, ...]  # parameters
     particles: int
     update_ms: float  # processor time of an update
@@ -73,7 +128,6 @@ class RunResult:
 
     seed: int
     beyond: str  # the parameter with a truth beyond its prior; '' without
-    success: bool
     settings: Mapping[str, SettingResult]
     compute_s: float
 
@@ -84,18 +138,17 @@ def compute(run: CalibrationRun, threads: int | None = None) -> RunResult:
     if threads is not None:
         task = task.tuned(yaml_edit.merged(task.data, {'planner': {'threads': threads}}))
     try:
-        loop, calls = recording.record(task, run.seed, run.truth.values, run.duration_s)
+        _, calls = record(task, run.seed, run.truth.values, run.duration_s)
         results = {
             setting.name: _judge(
-                other := with_setting(task, setting), run, recording.rerun(other, run.seed, calls)
+                other := with_setting(task, setting), run, rerun(other, run.seed, calls)
             )
             for setting in run.settings
         }
     except EmppiError as error:
         values = ', '.join(f'{name}={value:.4g}' for name, value in run.truth.values.items())
         raise type(error)(f'{task.where}: seed {run.seed}, {values}: {error}') from None
-    spent = time.perf_counter() - started
-    return RunResult(run.seed, run.truth.beyond, loop.trace.success, results, spent)
+    return RunResult(run.seed, run.truth.beyond, results, time.perf_counter() - started)
 
 
 def with_setting(task: Task, setting: BeliefSetting) -> Task:
@@ -105,36 +158,27 @@ def with_setting(task: Task, setting: BeliefSetting) -> Task:
 
 def _judge(task: Task, run: CalibrationRun, result: Rerun) -> SettingResult:
     """Return the scores of a belief over time and at its end."""
-    after = [i for i, (stamp, _) in enumerate(result.beliefs) if stamp >= scores.SETTLING_S]
+    after = [(stamp, belief) for stamp, belief in result.beliefs if stamp >= SETTLING_S]
     if not after:
         raise BenchError(
-            f'found no update of the belief from {scores.SETTLING_S:g} s on '
+            f'found no update of the belief from {SETTLING_S:g} s on '
             f'({result.session.error or "no measurements"}), expected some: is --duration too '
             'short, or the tracker silent?'
         )
     chosen = np.unique(np.linspace(0, len(after) - 1, min(MAX_TIMES, len(after))).round())
-    beliefs = [result.beliefs[after[int(i)]] for i in chosen]
+    beliefs = [after[int(i)] for i in chosen]
     last, monitor = beliefs[-1][1], result.session.filter.monitor
     names = [parameter.name for parameter in task.parameters]
     truth = np.array([run.truth.values[name] for name in names])
     rng = np.random.default_rng([run.seed, _STREAM])
-    relative_sd = task.prior.relative_sd(last)
+    contraction = 1.0 - task.prior.relative_sd(last) ** 2
     judged = {}
     for name, over_time in score(task, [(0.0, truth)], beliefs, {}).items():
         i = names.index(name)
-        at_end = last.theta[:, i]
         judged[name] = JudgedParameter(
-            rank=ranks.rank(last.log_weights, at_end, truth[i], rng),
-            inside_50=_mean(over_time.inside_50),
-            inside_90=_mean(over_time.inside_90),
-            inside_end=over_time.inside_end,
-            mean_square_z=_mean(over_time.mean_square_z),
-            log_score=_mean(over_time.log_score),
-            contraction=1.0 - float(relative_sd[i] ** 2),
-            true=over_time.true,
-            mean=over_time.mean,
-            low=over_time.low,
-            high=over_time.high,
+            **vars(over_time),
+            rank=rank(last.log_weights, last.theta[:, i], truth[i], rng),
+            contraction=float(contraction[i]),
         )
     count = len(last.theta)
     return SettingResult(
@@ -142,19 +186,7 @@ def _judge(task: Task, run: CalibrationRun, result: Rerun) -> SettingResult:
         ess=float(np.mean(result.ess)) / count,
         reinjected=result.session.counts['reinjected'],
         misfit=tuple(monitor.misfit),
-        collapsed=tuple(monitor.collapsed(result.session.filter.belief)),
         unidentifiable=tuple(monitor.unidentifiable),
         particles=count,
         update_ms=1e3 * result.update_s,
     )
-
-
-def _mean(value: float | None) -> float:
-    """Return a mean of `score`, which has one: all beliefs are later than the settling time."""
-    assert value is not None
-    return value
-
-
-def own(result: RunResult) -> SettingResult:
-    """Return the result of the task's own settings."""
-    return result.settings[OWN]

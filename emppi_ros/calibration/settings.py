@@ -26,33 +26,31 @@ def alternatives(config: BeliefConfig) -> list[BeliefSetting]:
     """
     Return the task's own settings, then others that differ in one or two ways.
 
-    `changes` is left alone: the truth is constant in these runs, so they cannot tell how
-    quickly it may change in others.
+    `changes` stays: the truth is constant in these runs.
     """
-    likelihood, tempering = config.likelihood, config.resampling.tempering
-    compared = [BeliefSetting(OWN)]
-    for factor in _NOISE:
-        sds = _scaled(config, factor)
-        compared.append(BeliefSetting(f'noise x{factor:g}', {'likelihood': sds}))
-    other = 'fixed' if likelihood.scale == 'learned' else 'learned'
-    compared.append(BeliefSetting(f'scale: {other}', {'likelihood': {'scale': other}}))
-    changed = _TEMPERING if tempering is None else None
-    text = 'null' if changed is None else f'{changed:g}'
-    compared.append(BeliefSetting(f'tempering: {text}', {'resampling': {'tempering': changed}}))
-    for factor in _MORE:
-        count = min(factor * config.particles, _MOST)
-        compared.append(BeliefSetting(f'particles x{factor}', {'particles': count}))
-    both = {'particles': min(2 * config.particles, _MOST), 'likelihood': _scaled(config, 2.0)}
-    compared.append(BeliefSetting('particles x2, noise x2', both))
-    return compared
+
+    def noise(factor: float) -> dict[str, Any]:
+        """Return the standard deviations that are given, times a factor, to six digits."""
+        given = {name: getattr(config.likelihood, name) for name in _SDS}
+        sds = {name: float(f'{factor * sd:.6g}') for name, sd in given.items() if sd is not None}
+        return {'likelihood': sds}
+
+    def particles(factor: int) -> dict[str, Any]:
+        return {'particles': min(factor * config.particles, _MOST)}
+
+    scale = 'fixed' if config.likelihood.scale == 'learned' else 'learned'
+    tempering = _TEMPERING if config.resampling.tempering is None else None
+    text = 'null' if tempering is None else f'{tempering:g}'
+    return [
+        BeliefSetting(OWN),
+        *(BeliefSetting(f'noise x{factor:g}', noise(factor)) for factor in _NOISE),
+        BeliefSetting(f'scale: {scale}', {'likelihood': {'scale': scale}}),
+        BeliefSetting(f'tempering: {text}', {'resampling': {'tempering': tempering}}),
+        *(BeliefSetting(f'particles x{factor}', particles(factor)) for factor in _MORE),
+        BeliefSetting('particles x2, noise x2', particles(2) | noise(2.0)),
+    ]
 
 
 def as_keys(setting: BeliefSetting) -> str:
     """Return the changed keys of `belief` as YAML in one line."""
     return yaml_edit.flow(dict(setting.changes)).removeprefix('{').removesuffix('}')
-
-
-def _scaled(config: BeliefConfig, factor: float) -> dict[str, float]:
-    """Return the standard deviations that are given, times a factor, to six digits."""
-    given = {name: getattr(config.likelihood, name) for name in _SDS}
-    return {name: float(f'{factor * sd:.6g}') for name, sd in given.items() if sd is not None}

@@ -40,6 +40,12 @@ class Mean(NamedTuple):
     high: float | None
     total: int
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The ends of the interval, which a mean of shares always has."""
+        assert self.low is not None and self.high is not None
+        return self.low, self.high
+
     def __str__(self) -> str:
         """Return such as `+0.31 (-0.10 to +0.72)`."""
         return format(self, '+.2f')
@@ -55,7 +61,7 @@ class Mean(NamedTuple):
     def __neg__(self) -> 'Mean':
         """Return the mean of the negative values."""
         if self.low is None or self.high is None:
-            return Mean(-self.mean, None, None, self.total)
+            return self._replace(mean=-self.mean)
         return Mean(-self.mean, -self.high, -self.low, self.total)
 
 
@@ -68,10 +74,10 @@ class Median(NamedTuple):
     total: int
 
     def __str__(self) -> str:
-        """Return such as `0.31 (0.10 to 0.72)`."""
-        if self.low is None or self.high is None:
-            return _short(self.median)
-        return f'{_short(self.median)} ({_short(self.low)} to {_short(self.high)})'
+        """Return such as `0.31 (0.10 to 0.72)`, three digits each; large ones are whole."""
+        numbers = [x for x in self[:3] if x is not None]
+        texts = [f'{x:.0f}' if abs(x) >= _LARGE else f'{x:.3g}' for x in numbers]
+        return '{} ({} to {})'.format(*texts) if len(texts) == 3 else texts[0]
 
 
 def share(hits: Sequence[bool]) -> Share:
@@ -100,8 +106,7 @@ def mean(values: Sequence[float]) -> Mean:
     """
     Return the mean with a bias-corrected and accelerated (BCa) bootstrap interval.
 
-    A single value has no interval; equal values have an interval of width 0, which the bootstrap
-    itself cannot compute.
+    A single value has no interval; equal values have one of width 0.
     """
     centre = float(np.mean(values))
     if len(values) < 2:
@@ -120,10 +125,9 @@ def mean(values: Sequence[float]) -> Mean:
 
 def median(values: Sequence[float]) -> Median:
     """
-    Return the median with an interval between two of the values, free of any distribution.
+    Return the median with a distribution-free interval between two of the values.
 
-    The ranks are the innermost ones between which the underlying median lies with a probability
-    of at least 95 %; fewer than six values have no such ranks.
+    Fewer than six values have no such interval of 95 %.
     """
     ordered, total = np.sort(values), len(values)
     centre = float(np.median(ordered))
@@ -145,8 +149,3 @@ def plain(value: object, derived: Sequence[str] = DERIVED) -> Any:
         return value
     names += [name for name in derived if hasattr(value, name)]
     return {name: plain(getattr(value, name), derived) for name in names}
-
-
-def _short(value: float) -> str:
-    """Return a number with three digits, and large ones without a fraction."""
-    return f'{value:.0f}' if abs(value) >= _LARGE else f'{value:.3g}'

@@ -5,13 +5,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.calibration.belief_scores import scored_parameters
 from emppi_ros.core.errors import BenchError
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 CENTRAL = 0.9  # probability of the prior's interval, beyond which truths are drawn
 BEYOND_EVERY = 4  # one run out of this many
 _STREAM = 11  # of random numbers, beside the seed
@@ -19,54 +17,35 @@ _DRAWS = 10_000  # resolve the ends of the interval to a few hundredths of a sta
 
 
 class DrawnTruth(NamedTuple):
-    """
-    True values of a run.
-
-    Attributes
-    ----------
-    values : mapping
-        Value of each parameter by name.
-    beyond : str
-        The parameter whose value lies outside of the prior's central interval; '' if none does by
-        design: all are drawn from the prior.
-
-    """
+    """True values of a run, by the name of the parameter."""
 
     values: dict[str, float]
-    beyond: str = ''
-
-
-def judged(task: Task) -> list[int]:
-    """Return the indices of the parameters that are judged; BenchError if there are none."""
-    columns = scored_parameters(task)
-    if not columns:
-        raise BenchError(
-            f'{task.where}: no uncertain parameter whose interval can be judged: found '
-            f'{", ".join(p.name for p in task.parameters) or "none"} (axes and pivots of '
-            'uncertain joints have no intervals)'
-        )
-    return columns
+    beyond: str = ''  # the parameter whose value lies outside of the prior's central interval
 
 
 def draw(task: Task, runs: int, seed: int) -> list[DrawnTruth]:
     """
-    Return the true parameters of some runs.
+    Return the true parameters of some runs; BenchError if the task has none that can be judged.
 
     All are drawn from the task's prior. In one run out of BEYOND_EVERY one parameter, in turn, is
-    replaced: with equal probability by a value below or above the prior's central interval,
-    uniformly up to its bound (without a bound, within the width of the interval).
+    replaced by a value below or above the prior's central interval, uniformly up to its bound.
     """
+    judged, names = scored_parameters(task), [parameter.name for parameter in task.parameters]
+    if not judged:
+        raise BenchError(
+            f'{task.where}: no uncertain parameter whose interval can be judged: found '
+            f'{", ".join(names) or "none"} (axes and pivots of uncertain joints have no intervals)'
+        )
     rng = np.random.default_rng([seed, _STREAM])
     # a prior from particles is drawn in their order
     theta = rng.permutation(task.prior.sample(runs, rng))
-    sides = {i: found for i in judged(task) if (found := _sides(task, i))}
-    names = [parameter.name for parameter in task.parameters]
-    truths, columns = [], list(sides)
+    columns = [(i, sides) for i in judged if (sides := _sides(task, i))]
+    truths = []
     for run, values in enumerate(theta):
         beyond = ''
         if columns and run % BEYOND_EVERY == BEYOND_EVERY - 1:
-            column = columns[run // BEYOND_EVERY % len(columns)]
-            low, high = sides[column][int(rng.integers(len(sides[column])))]
+            column, sides = columns[run // BEYOND_EVERY % len(columns)]
+            low, high = sides[int(rng.integers(len(sides)))]
             values[column], beyond = rng.uniform(low, high), names[column]
         truths.append(DrawnTruth(dict(zip(names, values.tolist(), strict=True)), beyond))
     return truths

@@ -6,11 +6,12 @@ import numpy as np
 
 from emppi_ros.calibration import recommendation, settings, summary
 from emppi_ros.calibration.recommendation import HIGH, LARGEST_RMS_Z, LOW, Recommendation
-from emppi_ros.calibration.runs import RunResult, own
+from emppi_ros.calibration.runs import RunResult
 from emppi_ros.calibration.settings import OWN
 from emppi_ros.calibration.statistics import Mean, Median
 from emppi_ros.calibration.summary import ParameterSummary, SettingSummary
 
+_REQUIRED = f'{100 * LOW:.0f} to {100 * HIGH:.0f} %'
 _UNLIKELY = 0.01  # probability of ranks this uneven, over the number of parameters
 _WIDE = 0.25  # interval of a share
 
@@ -18,54 +19,49 @@ _WIDE = 0.25  # interval of a share
 def sentences(results: Sequence[RunResult], chosen: Recommendation) -> list[str]:
     """Return sentences on the task's settings, the recommended one, and each parameter."""
     of_prior = summary.from_prior(results)
-    as_it_is = summary.summarize(of_prior, OWN)
+    own = summary.summarize(of_prior, OWN)
+    runs = f'{own.runs} runs with truths from the prior'
+    low, high = own.inside_90.bounds
+    uncertain = (
+        f'{own.runs} runs leave the coverage uncertain by {100 * (high - low):.0f} % points: '
+        'more --runs tell more.'
+    )
     return [
-        f'As it is, in {_runs(as_it_is)}: {coverage(as_it_is)}: {judgement(as_it_is)}.',
+        f'As it is, in {runs}: {_coverage(own)}: {judgement(own)}.',
         *_recommended(chosen),
-        *_of_parameters(summary.parameters(results, OWN), recommendation.is_calibrated(as_it_is)),
+        *_of_parameters(summary.parameters(results, OWN), recommendation.is_calibrated(own)),
         *_of_errors(of_prior),
-        *_of_uncertainty(as_it_is),
+        *([uncertain] if high - low > _WIDE else []),
     ]
 
 
-def coverage(one: SettingSummary) -> str:
+def _coverage(result: SettingSummary) -> str:
     """Return how often intervals hold the truth, and the size of errors."""
     return (
-        f'90 % intervals hold the truth {percent(one.inside_90)} of the time, and errors are '
-        f'{one.rms_z:.2g} times as large as believed (rms z)'
+        f'90 % intervals hold the truth {percent(result.inside_90)} of the time, and errors are '
+        f'{result.rms_z:.2g} times as large as believed (rms z)'
     )
 
 
-def judgement(one: SettingSummary) -> str:
+def judgement(result: SettingSummary) -> str:
     """Return whether a setting is calibrated, or what is wrong with it."""
-    low, high = one.inside_90.low, one.inside_90.high
-    assert low is not None and high is not None
-    if recommendation.is_calibrated(one):
-        return f'compatible with the required {_required()}'
+    low, high = result.inside_90.bounds
+    if recommendation.is_calibrated(result):
+        return f'compatible with the required {_REQUIRED}'
     if low > HIGH:
-        return f'the belief is too cautious ({_required()} are required)'
-    too_few = high < LOW
-    needs = _required() if too_few else f'rms z of at most {LARGEST_RMS_Z:g}'
+        return f'the belief is too cautious ({_REQUIRED} are required)'
+    needs = _REQUIRED if high < LOW else f'rms z of at most {LARGEST_RMS_Z:g}'
     return f'the belief is too certain, or biased ({needs} required)'
 
 
 def percent(mean: Mean) -> str:
     """Return such as `91 % (80 %-96 %)`."""
-    assert mean.low is not None and mean.high is not None
-    return f'{100 * mean.mean:.0f} % ({100 * mean.low:.0f} %-{100 * mean.high:.0f} %)'
-
-
-def _required() -> str:
-    return f'{100 * LOW:.0f} to {100 * HIGH:.0f} %'
-
-
-def _runs(one: SettingSummary) -> str:
-    return f'{one.runs} runs with truths from the prior'
+    low, high = mean.bounds
+    return f'{100 * mean.mean:.0f} % ({100 * low:.0f} %-{100 * high:.0f} %)'
 
 
 def _recommended(chosen: Recommendation) -> Iterator[str]:
-    name, keys = chosen.setting.name, settings.as_keys(chosen.setting)
-    checked = chosen.checked
+    name, checked = chosen.setting.name, chosen.checked
     if not chosen.calibrated:
         yield (
             'No setting of those compared is calibrated in the runs on which it is chosen: do '
@@ -77,11 +73,11 @@ def _recommended(chosen: Recommendation) -> Iterator[str]:
     else:
         why = 'calibrated, and the best log score of those as cheap'
         why = why if chosen.calibrated else 'the best log score'
-        yield f'Recommended: {name} (belief: {keys}), {why}.'
+        yield f'Recommended: {name} (belief: {settings.as_keys(chosen.setting)}), {why}.'
     holds = recommendation.is_calibrated(checked)
     others = f'{checked.runs} other run{"s" * (checked.runs > 1)}'
     yield (
-        f'Checked on {others}: {coverage(checked)}: {judgement(checked)}.'
+        f'Checked on {others}: {_coverage(checked)}: {judgement(checked)}.'
         + ('' if holds or not chosen.calibrated else ' The recommendation fails this check.')
     )
     if chosen.changes and not (holds and chosen.calibrated):
@@ -98,32 +94,28 @@ def _gain(gain: Median) -> str:
 
 
 def _of_parameters(parameters: Mapping[str, ParameterSummary], calibrated: bool) -> Iterator[str]:
-    for name, one in parameters.items():
-        if one.shows == 'hardly shows':
+    for name, result in parameters.items():
+        if result.shows == 'hardly shows':
             yield (
                 f'{name}: the measurements hardly show it (contraction '
-                f'{one.contraction.median:.2f}); no setting can change that, another motion may.'
+                f'{result.contraction.median:.2f}); no setting can change that, another motion '
+                'may.'
             )
-        if one.ranks.probability < _UNLIKELY / len(parameters):
+        if result.ranks.probability < _UNLIKELY / len(parameters):
             yield (
                 f'{name}: the ranks of the truth are not uniform '
-                f'(p = {one.ranks.probability:.1g}): {shape(one.ranks.counts)}.'
+                f'(p = {result.ranks.probability:.1g}): {shape(result.ranks.counts)}.'
             )
-        few = one.beyond is not None and one.beyond.total > 1 and one.beyond.high < LOW
+        few = result.beyond is not None and result.beyond.total > 1 and result.beyond.high < LOW
         if few and calibrated:  # else the prior is not to blame
             yield (
                 f'{name}: where the truth lies beyond the prior, intervals hold it in '
-                f'{one.beyond}: widen the prior if such values occur.'
+                f'{result.beyond}: widen the prior if such values occur.'
             )
 
 
 def shape(counts: Sequence[int]) -> str:
-    """
-    Return what the shape of a rank histogram means.
-
-    Of location and spread, the one that is further from that of uniform ranks counts, in standard
-    deviations.
-    """
+    """Return what a rank histogram means: its location or spread, whichever is less uniform."""
     places = np.arange(len(counts)) - 0.5 * (len(counts) - 1)
     shares = np.array(counts) / sum(counts)
     shift = float(shares @ places) / places.std()
@@ -139,28 +131,17 @@ def shape(counts: Sequence[int]) -> str:
 
 
 def _of_errors(results: Sequence[RunResult]) -> Iterator[str]:
-    total = len(results)
-    misfits = [set(own(one).misfit) for one in results]
-    for quantity in sorted(set().union(*misfits)):
-        count = sum(quantity in one for one in misfits)
+    total, settings_of = len(results), [result.settings[OWN] for result in results]
+    for quantity in sorted({name for result in settings_of for name in result.misfit}):
+        count = sum(quantity in result.misfit for result in settings_of)
         if 2 * count > total:
             yield (
                 f'{quantity.replace("_", " ")}: no parameter explains its errors in {count} of '
                 f'{total} runs: `likelihood` understates the noise, or the model lacks an effect.'
             )
-    outside = sum(own(one).reinjected > 0 for one in results)
+    outside = sum(result.reinjected > 0 for result in settings_of)
     if 2 * outside > total:
         yield (
             f'In {outside} of {total} runs no particle explained some measurement, and half of '
             'the particles were drawn from the prior again.'
-        )
-
-
-def _of_uncertainty(one: SettingSummary) -> Iterator[str]:
-    low, high = one.inside_90.low, one.inside_90.high
-    assert low is not None and high is not None
-    if high - low > _WIDE:
-        yield (
-            f'{one.runs} runs leave the coverage uncertain by {100 * (high - low):.0f} % points: '
-            'more --runs tell more.'
         )

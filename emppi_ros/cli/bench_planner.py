@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from emppi_ros.calibration import planner_growth
 from emppi_ros.calibration import planner_overhead as planner
 from emppi_ros.cli import output
 from emppi_ros.core import paths
@@ -41,9 +40,9 @@ def run(options: argparse.Namespace) -> None:
     if options.growth is not None:
         paths.check_output('--growth', options.growth)
         with output.progress('planners of several sizes', pairs, 'cycles') as advance:
-            lines = planner_growth.measure(task, pairs, options.seed, advance)
-        planner_growth.write_plot(task, lines, options.growth)
-        output.show(planner_growth.summarize(lines), options.json)
+            lines = planner.measure_growth(task, pairs, options.seed, advance)
+        planner.write_growth(task, lines, options.growth)
+        output.show(planner.summarize_growth(lines), options.json)
         return
     with output.progress('planner against floor', pairs, 'pairs') as advance:
         summary = planner.measure(task, pairs, options.seed, advance)

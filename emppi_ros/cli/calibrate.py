@@ -10,11 +10,11 @@ from emppi_ros.calibration import (
     recommendation,
     report,
     results,
-    scores,
     settings,
     truths,
     verdict,
 )
+from emppi_ros.calibration.belief_scores import SETTLING_S
 from emppi_ros.calibration.recommendation import Recommendation
 from emppi_ros.calibration.runs import CalibrationRun, RunResult, compute
 from emppi_ros.calibration.settings import BeliefSetting
@@ -81,10 +81,10 @@ def calibrate(options: argparse.Namespace) -> None:
     """Simulate, compare, report, and write the settings if asked to."""
     task = load_task(options.task).with_prior(options.prior)
     duration = options.duration or task.file.duration_s
-    if duration < 2.0 * scores.SETTLING_S:
+    if duration < 2.0 * SETTLING_S:
         raise ConfigError(
-            f'--duration: found {duration:g} s, expected {2.0 * scores.SETTLING_S:g} s or more: '
-            f'beliefs are scored from {scores.SETTLING_S:g} s on'
+            f'--duration: found {duration:g} s, expected {2.0 * SETTLING_S:g} s or more: '
+            f'beliefs are scored from {SETTLING_S:g} s on'
         )
     if options.runs < recommendation.LEAST_RUNS:
         raise ConfigError(

@@ -1,9 +1,8 @@
 """
-Identification methods: the protocol that all of them fulfil, and their registry.
+Identification methods: recordings of a plant in, samples of the posterior of its unknowns out.
 
-A method takes recordings of a plant and returns samples of the posterior of the plant's unknown
-parameters. To add one, derive a class from `Method` in a module of its own, and name it in
-METHODS: `emppi identify --method NAME` then offers it, with a flag for each of its options.
+To add one, derive a class from `Method` in a module of its own, and name it in METHODS: `emppi
+identify --method NAME` then offers it, with a flag for each of its options.
 """
 
 from abc import ABC, abstractmethod
@@ -78,9 +77,8 @@ class Identification:
         self, method: str, plant: Plant, recordings: Sequence[Recording], lag_s: float = 0.0
     ) -> PriorFile:
         """Return the prior for `emppi run --prior`, of equally weighted samples."""
-        samples = self.samples[:, self.in_prior]
-        if self.prior_samples is not None:
-            samples = self.prior_samples()
+        drawn = self.prior_samples
+        samples = self.samples[:, self.in_prior] if drawn is None else drawn()
         columns = {}
         for index, column in zip(self.in_prior, samples.T, strict=True):
             unknown = plant.unknowns[index]

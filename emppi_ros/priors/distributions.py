@@ -82,21 +82,14 @@ class Prior:
             raise ConfigError(unknown('distribution', self.distribution, DISTRIBUTIONS))
         kind = DISTRIBUTIONS[self.distribution]
         for name in ('mean', 'sd', 'lower', 'upper', 'value'):
-            given = getattr(self, name) is not None
-            if given != (name in kind.keys):
-                raise ConfigError(
-                    f'{name}: a {self.distribution} prior '
-                    + ('needs this key' if name in kind.keys else 'has no such key')
-                    + f' (its keys: {", ".join(kind.keys)})'
-                )
+            value, prior = getattr(self, name), f'a {self.distribution} prior'
+            if (value is not None) != (name in kind.keys):
+                fault = 'has no such key' if value is not None else 'needs this key'
+                raise ConfigError(f'{name}: {prior} {fault} (its keys: {", ".join(kind.keys)})')
+            if name in kind.positive and not value > 0:
+                raise ConfigError(f'{name}: found {value}; {prior} needs it above 0')
         if self.lower is not None and self.upper is not None and not self.lower < self.upper:
             raise ConfigError(f'lower: found {self.lower}, which is not below upper {self.upper}')
-        for name in kind.positive:
-            if not getattr(self, name) > 0:
-                raise ConfigError(
-                    f'{name}: found {getattr(self, name)}; a {self.distribution} prior needs it '
-                    'above 0'
-                )
 
     def sample(self, parameter: Parameter, count: int, rng: np.random.Generator) -> Array:
         """Return `count` draws within the parameter's bounds; ConfigError if that fails."""

@@ -23,8 +23,7 @@ class JointPrior:
     """
     Distribution of all P parameters of a task.
 
-    Parameters at `columns` are drawn jointly from weighted particles, which keeps their
-    correlation. All others are drawn independently from their own priors.
+    Those at `columns` are drawn jointly from weighted particles, others from their own priors.
     """
 
     parameters: Sequence[Parameter]
@@ -36,12 +35,7 @@ class JointPrior:
     kept: Sequence[str] = ()  # names of parameters that are not in the file
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
-        """
-        Return draws (count, P).
-
-        Particles are drawn systematically and without noise, so some may repeat; they separate
-        at the filter's first resampling.
-        """
+        """Return draws (count, P); those from particles are systematic, and may repeat."""
         theta = distributions.sample(self.parameters, self.priors, count, rng)
         if self.columns:
             chosen = resampling.systematic(self.weights, count, rng.random())
@@ -91,11 +85,7 @@ class JointPrior:
         return matrix
 
     def relative_sd(self, belief: Belief) -> Array:
-        """
-        Return the standard deviation (P,) of a belief, as a fraction of this prior's.
-
-        Both are in unbounded coordinates; nan if the prior is certain.
-        """
+        """Return the sd (P,) of a belief over this prior's, unbounded; nan if it is certain."""
         z = distributions.to_unbounded(self.parameters, belief.theta)
         sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, z)))
         return sd / np.where(self.spread > 0.0, self.spread, np.nan)
@@ -107,10 +97,9 @@ class JointPrior:
 
     def distance(self, belief: Belief) -> Array:
         """
-        Return the Wasserstein-1 distance (P,) of each parameter's belief from this prior.
+        Return the Wasserstein-1 distance (P,) of each parameter's belief, in sd of this prior.
 
-        The unit is the prior's standard deviation. The distance is infinite if the prior is
-        certain of another value.
+        It is infinite if the prior is certain of another value.
         """
         scale, shares = self._draws.std(axis=0), np.exp(belief.log_weights)
         columns = zip(self._quantiles.T, belief.theta.T, strict=True)
@@ -144,8 +133,7 @@ def _wasserstein_distance(draws: Array, values: Array, shares: Array) -> float:
     """
     Return the Wasserstein-1 distance of equally likely draws from values of given shares.
 
-    It is the integral of |difference of distribution functions|, as in `scipy.stats`, which takes
-    half as long to import as the rest of the belief node.
+    As in `scipy.stats`, which takes half as long to import as the rest of the belief node.
     """
     edges = np.sort(np.concatenate([draws, values]))
     order = np.argsort(values)

@@ -1,9 +1,4 @@
-"""
-The particle belief: Bayes update (eq. 10) and resampling (Algorithm 1, lines 19 and 20).
-
->>> belief = reweight(belief, log_likelihood)
->>> belief, parents = resample(config, parameters, belief, rng)
-"""
+"""The particle belief: Bayes update (eq. 10) and resampling (Algorithm 1, lines 19 and 20)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,20 +15,10 @@ from emppi_ros.priors.resampling import RESAMPLERS, Indices, ResamplingConfig, s
 
 
 class Belief(NamedTuple):
-    """
-    Weighted particles over the parameters of a task.
+    """Weighted particles over the parameters of a task."""
 
-    Attributes
-    ----------
-    theta : (M, P) array
-        Parameters of each particle, in the units of the task.
-    log_weights : (M,) array
-        Log weight of each particle; the weights sum to 1.
-
-    """
-
-    theta: Array
-    log_weights: Array
+    theta: Array  # (M, P) parameters of each particle, in the units of the task
+    log_weights: Array  # (M,) of each particle; the weights sum to 1
 
 
 def uniform(theta: Array) -> Belief:
@@ -59,9 +44,8 @@ def tempering_power(belief: Belief, log_likelihood: Array, min_size: float) -> f
     """
     Return the largest power in [0, 1] of the likelihood that keeps `min_size` particles.
 
-    In many dimensions a single measurement may leave one effective particle, and resampling
-    then finds no better ones. Tempering discards part of the measurement; later measurements
-    make up for it. Particles that diverged have weight zero at any power.
+    In many dimensions a single measurement may leave one effective particle: tempering discards a
+    part of it. Particles that diverged have weight zero at any power.
     """
     if (log_likelihood == -np.inf).all() or np.isnan(log_likelihood).any():
         return 1.0
@@ -125,8 +109,7 @@ def select(belief: Belief, models: int) -> Belief:
     """
     Return the particles that a planner with this number of models uses.
 
-    If there are as many particles (the paper's N), these are all, with their weights. Otherwise
-    they are a deterministic systematic sample, with equal weights.
+    These are all if there are as many, else a deterministic systematic sample with equal weights.
     """
     if models == len(belief.log_weights):
         return belief

@@ -148,33 +148,27 @@ def _bind(
     where: str,
     task: str,
 ) -> JointPrior:
+    """Return the prior in YAML data; ConfigError if it does not fit the task."""
     file = config.build(PriorFile, data, where)
+    named = {parameter.name: parameter for parameter in parameters}
     try:
         if task and file.task not in ('', task):
             raise ConfigError(
                 f'task: found {file.task!r}, expected {task!r}: the file is for another task '
                 '(without this key it is for any task with these parameters)'
             )
-        return bind(file, parameters, priors, where)
+        for name, entry in file.parameters.items():
+            if name not in named:
+                raise ConfigError(f'parameters: {name}: {unknown("parameter", name, named)}')
+            _check(entry, named[name])
     except ConfigError as error:
         raise config.located(error, where, data) from None
-
-
-def bind(
-    file: PriorFile, parameters: Sequence[Parameter], priors: Sequence[Prior], where: str = ''
-) -> JointPrior:
-    """Return the prior for the parameters of a task; ConfigError if the file does not fit."""
-    named = {parameter.name: parameter for parameter in parameters}
-    for name, entry in file.parameters.items():
-        if name not in named:
-            raise ConfigError(f'parameters: {name}: {unknown("parameter", name, named)}')
-        _check(entry, named[name])
     entries = [file.parameters.get(p.name) for p in parameters]
     drawn = {i: entry.values for i, entry in enumerate(entries) if entry and entry.values}
     values, weights = np.array(list(drawn.values())).T, np.array(file.weights or ())
     weights = weights / weights.sum() if drawn else weights
     pairs = zip(entries, priors, strict=True)
-    chosen = [entry.prior if entry and entry.prior else own for entry, own in pairs]
+    chosen = [entry.prior if entry and entry.prior else prior for entry, prior in pairs]
     kept = tuple(name for name in named if name not in file.parameters)
     return JointPrior(parameters, chosen, tuple(drawn), values, weights, where, kept)
 
@@ -271,13 +265,12 @@ def check_path(path: Path) -> Path:
 
 def _back_up(path: Path) -> Path:
     """Copy a file to the first free number; return the path of the copy."""
-    text, number = path.read_bytes(), 0
+    text, number = path.read_bytes(), 1
     while True:
-        number += 1
         backup = path.with_stem(f'{path.stem}.{number}')
         try:
             with backup.open('xb') as stream:  # 'x': another process may save at the same time
                 stream.write(text)
+            return backup
         except FileExistsError:
-            continue
-        return backup
+            number += 1

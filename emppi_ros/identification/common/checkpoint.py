@@ -61,11 +61,7 @@ class Checkpoint:
             raise ConfigError(f'{self._path}: cannot be written: {error}') from None
 
     def read(self) -> Arrays | None:
-        """
-        Return the state, or None if there is none.
-
-        ConfigError if it has other settings or data, unless it may be overwritten.
-        """
+        """Return the state, or None without one; ConfigError if it has other settings or data."""
         path = self._path
         if path is None or not path.exists():
             return None
@@ -74,25 +70,16 @@ class Checkpoint:
                 state = dict(data)
                 stored = json.loads(str(state.pop(_KEY)))
         except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            if self._overwrite:
-                return None
-            raise ConfigError(
-                f'{path}: not a readable checkpoint: {error}: remove it, or start again with '
-                '--overwrite'
-            ) from None
-        now = json.loads(json.dumps(self._key))  # lists, as they were written
-        other = [name for name in sorted({*stored, *now}) if stored.get(name) != now.get(name)]
-        if not other:
-            return state
+            fault = f'not a readable checkpoint: {error}: remove it'
+        else:
+            now = json.loads(json.dumps(self._key))  # lists, as they were written
+            other = [name for name in sorted({*stored, *now}) if stored.get(name) != now.get(name)]
+            if not other:
+                return state
+            texts = (json.dumps(part.get(other[0])) for part in (stored, now))
+            before, after = (text if len(text) <= 80 else f'{text[:77]}...' for text in texts)
+            fault = f'the checkpoint has another {other[0]}: {before}, now {after}: resume with '
+            fault += 'the same'
         if self._overwrite:
             return None
-        name = other[0]
-        raise ConfigError(
-            f'{path}: the checkpoint has another {name}: {_short(stored.get(name))}, now '
-            f'{_short(now.get(name))}: resume with the same, or start again with --overwrite'
-        )
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 80 else f'{text[:77]}...'
+        raise ConfigError(f'{path}: {fault}, or start again with --overwrite')

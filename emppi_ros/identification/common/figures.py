@@ -56,26 +56,22 @@ def write_figures(
     Figures of another method that this one does not draw are removed.
     """
     forecasts = [part for part in forecasts if len(part.measured)]
-    drawn = {
-        'posterior.png': draw_pairs(plant.unknowns, theta),
-        'convergence.png': draw_convergence(convergence) if convergence else None,
-        'held_out.png': draw_forecasts(forecasts) if forecasts else None,
+    figures = {
+        'posterior.png': _draw_pairs(plant.unknowns, theta),
+        'convergence.png': _draw_convergence(convergence) if convergence else None,
+        'held_out.png': _draw_forecasts(forecasts) if forecasts else None,
     }
-    for name, figure in drawn.items():
-        if figure is None:
-            (folder / name).unlink(missing_ok=True)
-        else:
-            save_figure(figure, folder / name)
-    return [folder / name for name, figure in drawn.items() if figure is not None]
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, figure in figures.items():
+        (folder / name).unlink(missing_ok=True)
+        if figure is not None:
+            figure.savefig(folder / name, dpi=110)
+            written.append(folder / name)
+    return written
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure, and create its folder if needed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-
-
-def draw_pairs(unknowns: Sequence[UnknownParameter], theta: Array) -> Figure:
+def _draw_pairs(unknowns: Sequence[UnknownParameter], theta: Array) -> Figure:
     """Draw particles (N, P): a histogram of each parameter, and scatter plots of pairs."""
     count = theta.shape[1]
     size = max(2.6 * count, 4.0), max(2.4 * count, 3.6)
@@ -103,8 +99,7 @@ def draw_pairs(unknowns: Sequence[UnknownParameter], theta: Array) -> Figure:
     return figure
 
 
-def draw_convergence(convergence: Convergence) -> Figure:
-    """Draw the objective over the iterations."""
+def _draw_convergence(convergence: Convergence) -> Figure:
     figure = Figure(figsize=(5.5, 3.4), layout='constrained')
     axis = figure.subplots()
     axis.plot(np.arange(len(convergence.values)), convergence.values, color=_POSTERIOR)
@@ -117,8 +112,8 @@ def draw_convergence(convergence: Convergence) -> Figure:
     return figure
 
 
-def draw_forecasts(forecasts: Sequence[HeldOutForecast]) -> Figure:
-    """Draw the forecast of each recording, and its error."""
+def _draw_forecasts(forecasts: Sequence[HeldOutForecast]) -> Figure:
+    """Draw the forecast of each recording, and its error, below each other."""
     shown = forecasts[0].quantities
     size = max(4.2 * len(forecasts), 5.5), 3.4 * len(shown) + 0.4
     figure = Figure(figsize=size, layout='constrained')

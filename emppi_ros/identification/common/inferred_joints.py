@@ -2,14 +2,12 @@
 Errors of joints that were inferred from tracks, for the intervals of identified parameters.
 
 A scene of `emppi articulate` says how well the place of each joint is known
-(`tracking/jointed_parts`). Identification takes the joints to be there, and its estimates change
-with them: places are consider parameters (Schmidt 1966), which are not estimated, but whose
-covariance adds to that of the estimates. Here are the models to differentiate by.
+(`tracking/jointed_parts`). Places are consider parameters (Schmidt 1966): they are not estimated,
+but their covariance adds to that of the estimates.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 import copy
-from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -25,50 +23,37 @@ _JOINT_PLACES = ('jnt_pos', 'jnt_axis', 'jnt_articulation', 'jnt_type')  # field
 _LEAST = 1e-9  # of the largest variance of a joint, in m^2 and rad^2: rounding
 
 
-class DisplacedModels(NamedTuple):
-    """Models with a joint one standard deviation ahead and behind, along a principal direction."""
-
-    ahead: mujoco.MjModel
-    behind: mujoco.MjModel
-
-
 def displaced_models(
     model: mujoco.MjModel, parameters: Sequence[Parameter]
-) -> list[DisplacedModels]:
+) -> list[tuple[mujoco.MjModel, mujoco.MjModel]]:
     """
-    Return models for each principal direction of the covariance of a joint's place.
+    Return two models for each principal direction of the covariance of a joint's place.
 
-    There are none for joints whose places are exact, or among the unknown parameters. SceneError
-    if a covariance in the model has another size than (12, 12).
+    In these the joint is one standard deviation ahead, and behind. There are none for joints whose
+    places are exact, or among the unknown parameters. SceneError if a covariance in the model has
+    another size than (12, 12).
     """
-    models, estimated = [], set(_placed_bodies(model, parameters))
-    for body, covariance in jointed_parts.joint_covariances(model).items():
-        if body in estimated:
-            continue
-        variances, directions = np.linalg.eigh(covariance)
-        for variance, direction in zip(variances, directions.T, strict=True):
-            if variance > _LEAST * variances[-1]:
-                motions = np.sqrt(variance) * direction
-                pair = (_displaced(model, body, sign * motions) for sign in (1.0, -1.0))
-                models.append(DisplacedModels(*pair))
-    return models
-
-
-def _placed_bodies(model: mujoco.MjModel, parameters: Sequence[Parameter]) -> Iterable[int]:
-    """Yield the bodies whose joints have unknown places."""
+    models, estimated = [], set[int]()
     for parameter in parameters:
         if parameter.field == 'body_pos':
-            yield scene.find(model, 'body', parameter.of)
+            estimated.add(scene.find(model, 'body', parameter.of))
         elif parameter.field in _JOINT_PLACES:
-            yield int(model.jnt_bodyid[scene.find(model, 'joint', parameter.of)])
+            estimated.add(int(model.jnt_bodyid[scene.find(model, 'joint', parameter.of)]))
+    for body, covariance in jointed_parts.joint_covariances(model).items():
+        variances, directions = np.linalg.eigh(covariance)
+        for variance, direction in zip(variances, directions.T, strict=True):
+            if variance > _LEAST * variances[-1] and body not in estimated:
+                motions = np.sqrt(variance) * direction
+                ahead, behind = (_displaced(model, body, sign * motions) for sign in (1.0, -1.0))
+                models.append((ahead, behind))
+    return models
 
 
 def _displaced(model: mujoco.MjModel, body: int, motions: Array) -> mujoco.MjModel:
     """
-    Return the model after two small motions (12,) of a body's joint.
+    Return the model after two small motions (12,), positions then rotations, of a body's joint.
 
-    The first is of the joint, in the frame of the parent, the second of the body on its joint, in
-    the frame of the body: positions, then rotations.
+    The first is of the joint in the frame of the parent, the second of the body on its joint.
     """
     changed = copy.copy(model)
     by_joint, on_joint = (Rotation.from_rotvec(motions[at : at + 3]) for at in (3, 9))

@@ -86,10 +86,9 @@ class Plant:
     """
     A MuJoCo model with P unknown parameters.
 
-    `write` sets values (P,) in a copy of the model. `delay`, if given, returns the delay of
-    commands for parameters (P,) [s].
-    `parameters` are the unknowns in the registry of MuJoCo fields, `scene` is the file of the
-    model, `bodies` maps names of tracked objects to bodies, and `task` is the task, each if known.
+    `write` sets values (P,) in a copy of the model. `parameters` are the unknowns in the registry
+    of MuJoCo fields, `scene` is the file of the model, `bodies` maps names of tracked objects to
+    bodies, and `task` is the task, each if known.
     """
 
     model: mujoco.MjModel
@@ -99,7 +98,6 @@ class Plant:
     scene: SceneFile | None = None
     bodies: Mapping[str, str] = field(default_factory=dict)
     task: Task | None = None
-    delay: Delay | None = None
 
     def __post_init__(self) -> None:
         """Raise IdentificationError if actuators have internal state."""
@@ -139,7 +137,6 @@ class Plant:
             scene=task.scene_file,
             bodies={name: settings.body for name, settings in task.tracked.items()},
             task=task,
-            delay=_delay(task.parameters),
         )
 
     @classmethod
@@ -159,8 +156,13 @@ class Plant:
         except EmppiError as error:
             raise config.located(error, str(path), data) from None
         write = _registry_writer(model, parameters)
-        delay = _delay(parameters)
-        return cls(model, unknowns, write, parameters=parameters, scene=source, delay=delay)
+        return cls(model, unknowns, write, parameters=parameters, scene=source)
+
+    @property
+    def delay(self) -> Delay | None:
+        """Function from parameters (P,) to the delay of commands [s]; None without a delay."""
+        column = registry.delay_column(self.parameters)
+        return None if column is None else lambda theta: float(theta[column])
 
     @property
     def scales(self) -> Array:
@@ -211,18 +213,10 @@ def _parameter(name: str, entry: ParameterEntry) -> Parameter:
     return prefix_errors(where, Parameter, name, *place, lower, upper, entry.unit)
 
 
-def _unknown(parameter: Parameter, entry: ParameterEntry, nominal: float) -> UnknownParameter:
-    p, initial = parameter, float(nominal) if entry.initial is None else entry.initial
-    bounds = p.lower, p.upper
-    return prefix_errors(
-        'parameters', UnknownParameter, p.name, p.unit, initial, *bounds, entry.size
-    )
-
-
-def _delay(parameters: tuple[Parameter, ...]) -> Delay | None:
-    """Return a function from parameters (P,) to the delay of commands; None if it is none."""
-    column = registry.delay_column(parameters)
-    return None if column is None else lambda theta: float(theta[column])
+def _unknown(p: Parameter, entry: ParameterEntry, nominal: float) -> UnknownParameter:
+    initial = float(nominal) if entry.initial is None else entry.initial
+    arguments = p.name, p.unit, initial, p.lower, p.upper, entry.size
+    return prefix_errors('parameters', UnknownParameter, *arguments)
 
 
 def _registry_writer(model: mujoco.MjModel, parameters: tuple[Parameter, ...]) -> WriteParameters:

@@ -39,7 +39,8 @@ def summarize(
     """
     Return the summary of P parameters: value, sd, unit, knowledge and `more` columns of each.
 
-    `directions` (d, P), if given, are those that the data do not determine.
+    `directions` (d, P), if given, are those that the data do not determine; as text they are such
+    as '+0.71 mass -0.71 friction'.
     """
     rows: dict[str, dict[str, Any]] = {}
     for i, unknown in enumerate(unknowns):
@@ -52,7 +53,10 @@ def summarize(
         }
     if directions is None:
         return {'parameters': rows}
-    described = describe_directions(directions, list(rows))
+    described = [
+        ' '.join(f'{x:+.2f} {n}' for x, n in zip(row, rows, strict=True) if abs(x) > _SMALL)
+        for row in directions
+    ]
     return {'parameters': rows, 'unexcited_directions': described}
 
 
@@ -65,8 +69,7 @@ def summarize_samples(
     """Return the summary of samples theta (N, P), with their 5 % and 95 % quantiles."""
     low, high = np.quantile(theta, [0.05, 0.95], axis=0).tolist()
     mean, sd = moments(theta)
-    columns = {'lowest': low, 'highest': high, **more}
-    return summarize(unknowns, mean, sd, knowledge, None, **columns)
+    return summarize(unknowns, mean, sd, knowledge, None, lowest=low, highest=high, **more)
 
 
 def moments(theta: Array) -> tuple[Array, Array]:
@@ -87,27 +90,18 @@ def excited(words: Sequence[str]) -> list[int]:
 
 def check_particles(count: int, systems: int, plant: Plant, to_file: bool) -> None:
     """Raise ConfigError if so many particles are too few, or too many for a prior file."""
-    fewest = MIN_PARTICLES * systems
+    fewest, parameters = MIN_PARTICLES * systems, len(plant.unknowns)
+    most = max_particles(parameters)
     if count < fewest:
         raise ConfigError(
             f'--particles: found {count}, expected {fewest} or more: fewer do not determine the '
             f'spread{" of each system" if systems > 1 else ""}'
         )
-    parameters = len(plant.unknowns)
-    most = max_particles(parameters)
     if to_file and count > most:
         raise ConfigError(
             f'--particles: found {count}, expected at most {most}, which is what a prior file of '
             f'{parameters} parameters can hold: use fewer, or leave out --out'
         )
-
-
-def describe_directions(directions: Array, names: Sequence[str]) -> list[str]:
-    """Return directions (d, P) as text, such as '+0.71 mass -0.71 friction'."""
-    return [
-        ' '.join(f'{x:+.2f} {n}' for x, n in zip(row, names, strict=True) if abs(x) > _SMALL)
-        for row in directions
-    ]
 
 
 def unobservable_directions(covariance: Array) -> Array:
@@ -140,7 +134,7 @@ def draw_within_bounds(
     """
     Return PRIOR_SAMPLES samples (n, P) of a normal distribution within bounds (P,), (P,).
 
-    Raises IdentificationError if next to nothing of it is within bounds.
+    IdentificationError if next to nothing of it is within bounds.
     """
     # units differ by many orders
     root = np.linalg.cholesky(covariance / np.outer(scales, scales) + 1e-24 * np.eye(len(mean)))

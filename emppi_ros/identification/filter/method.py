@@ -1,10 +1,10 @@
 """The method `filter`: particles of the posterior, weighed by the belief's own predictions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 import copy
 from dataclasses import asdict, dataclass, replace
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,9 @@ from emppi_ros.identification.common import options as fields
 from emppi_ros.identification.common.checkpoint import Checkpoint
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.common.posterior_samples import knowledge_levels
-from emppi_ros.identification.filter import recordings as belief_recordings
-from emppi_ros.identification.filter import smc
+from emppi_ros.identification.filter import likelihood, smc
 from emppi_ros.identification.filter.likelihood import RecordingLikelihood
-from emppi_ros.identification.filter.smc import SmcConfig, SmcPosterior, SmcState
+from emppi_ros.identification.filter.smc import SmcConfig, SmcState
 from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.model import scene
 from emppi_ros.parallel import workers
@@ -56,9 +55,9 @@ class FilterMethod(Method):
         run: RunSettings,
     ) -> Identification:  # fmt: skip
         """Infer the parameters of one system, from its checkpoint if there is one."""
-        task = _task_of(plant)
+        task = copy.copy(_task_of(plant))
         if run.step_s is not None:
-            task = with_substep(task, run.step_s)
+            task.belief = replace(task.belief, substep_s=run.step_s)
         plant.model.opt.timestep = task.belief.substep_s
         config = SmcConfig(options.particles)
         key = {
@@ -72,7 +71,7 @@ class FilterMethod(Method):
         }
         saved = Checkpoint(run.out, key, run.overwrite)
         arrays = saved.read()
-        state = SmcState.from_arrays(arrays) if arrays else None
+        state = SmcState(**arrays) if arrays else None
         progress = run.progress('filter', config.power, 'of the likelihood')
         with checkpoint.removed_on_error(run.out), progress as advance:
 
@@ -80,13 +79,13 @@ class FilterMethod(Method):
                 saved.write(now._asdict())
                 advance(float(now.powers[-1]), _median_text(now.log_likelihood))
 
-            result = infer_task(
+            posterior, summary = infer_task(
                 task, recordings, config, run.seed, watch, state, run.threads, run.scheduler
             )
-            advance(config.power, _median_text(result.posterior.log_likelihood))
+            advance(config.power, _median_text(posterior.log_likelihood))
         return Identification(
-            summarize(task, result),
-            result.posterior.theta,
+            summary,
+            posterior.theta,
             # particles of unexcited parameters keep the prior, and correlations with others
             range(len(plant.unknowns)),
             {**asdict(config), 'substep_s': task.belief.substep_s, 'seed': run.seed},
@@ -106,22 +105,6 @@ def _median_text(log_likelihood: Array) -> str:
     return f'log likelihood {np.median(log_likelihood):.4g}'
 
 
-class FilterResult(NamedTuple):
-    """The posterior, and how well it explains the recordings."""
-
-    posterior: SmcPosterior
-    knowledge: tuple[str, ...]  # (P,) found, vague, or unexcited
-    innovations: Mapping[str, float]  # mean square by quantity, 1 expected
-    observations: int
-
-
-def with_substep(task: Task, step_s: float) -> Task:
-    """Return a task whose belief predicts with physics steps of at most this length."""
-    changed = copy.copy(task)
-    changed.belief = replace(task.belief, substep_s=step_s)
-    return changed
-
-
 def infer_task(
     task: Task,
     recordings: Sequence[Recording],
@@ -131,28 +114,28 @@ def infer_task(
     state: SmcState | None = None,
     threads: int = 0,
     scheduler: str | None = None,
-) -> FilterResult:
+) -> tuple[SmcState, dict[str, Any]]:
     """
-    Return the posterior of the recordings of one system; `watch` and `state` are as for `infer`.
+    Return the posterior of the recordings of one system, and a summary of its parameters.
 
-    With the address of a Dask cluster in `scheduler`, its workers predict, and the result is the
-    same to the bit. Raises IdentificationError if the recordings are not of this task, if no
-    parameter is excited, or if no particle predicts the measurements.
+    `watch` and `state` are as for `infer`. With the address of a Dask cluster in `scheduler`, its
+    workers predict, and the result is the same to the bit. IdentificationError if the recordings
+    are not of this task, if no parameter is excited, or if no particle predicts the measurements.
     """
-    data = [belief_recordings.build(task, recording) for recording in recordings]
-    likelihood = RecordingLikelihood(task, data, config.particles, threads)
+    data = [likelihood.build(task, recording) for recording in recordings]
+    of_recordings = RecordingLikelihood(task, data, config.particles, threads)
     rng = np.random.default_rng(seed)
     with workers.shared(functools.partial(RecordingLikelihood, task, data), scheduler) as share:
 
         def log_likelihood(theta: Array) -> Array:
             if share is None:
-                return likelihood.log_likelihood(theta)
+                return of_recordings.log_likelihood(theta)
             return np.concatenate(share('log_likelihood', theta))
 
         posterior = smc.infer(
             task.parameters, task.priors, log_likelihood, config, rng, watch, state
         )
-    innovations = likelihood.innovations(posterior.theta)
+    innovations = of_recordings.innovations(posterior.theta)
     for quantity, size in innovations.items():
         if size > _MAX_INNOVATION:
             raise IdentificationError(
@@ -162,21 +145,14 @@ def infer_task(
                 'parts of the model'
             )
     before = task.prior.sample(_PRIOR_DRAWS, rng).std(axis=0)
-    shares = posterior.theta.std(axis=0) / np.where(before > 0.0, before, 1.0)
-    knowledge = knowledge_levels(shares)
+    theta = posterior.theta
+    knowledge = knowledge_levels(theta.std(axis=0) / np.where(before > 0.0, before, 1.0))
     posterior_samples.excited(knowledge)
-    count = sum(len(part.observations) for part in data)
-    return FilterResult(posterior, knowledge, innovations, count)
-
-
-def summarize(task: Task, result: FilterResult) -> dict[str, Any]:
-    """Return each parameter with its uncertainty, and the convergence of the inference."""
-    theta = result.posterior.theta
-    return {
-        **posterior_samples.summarize_samples(task.parameters, theta, result.knowledge),
+    return posterior, {
+        **posterior_samples.summarize_samples(task.parameters, theta, knowledge),
         'particles': len(theta),
-        'moments': result.observations,
-        'powers': len(result.posterior.powers) - 1,
-        'acceptance': result.posterior.acceptance,
-        'innovations': dict(result.innovations),
+        'moments': sum(len(part.observations) for part in data),
+        'powers': len(posterior.powers) - 1,
+        'acceptance': float(np.mean(posterior.moved)),
+        'innovations': innovations,  # mean square by quantity, 1 expected
     }

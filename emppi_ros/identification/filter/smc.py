@@ -1,16 +1,15 @@
 """
 Tempered sequential Monte Carlo: particles of the prior become particles of the posterior.
 
-After Del Moral, Doucet and Jasra, *Sequential Monte Carlo samplers* (2006). The likelihood is
-raised to a power that grows from 0, each time as far as the effective sample size stays at a given
-fraction. Particles are then resampled, and moved by Metropolis-Hastings steps, which leave the
-posterior invariant: it is not widened by jitter, and a rough likelihood needs no derivatives.
+After Del Moral, Doucet and Jasra, *Sequential Monte Carlo samplers* (2006): the power of the
+likelihood grows as far as the effective sample size stays at a given fraction; particles are then
+resampled, and moved by Metropolis-Hastings steps.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 import json
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,33 +38,13 @@ class SmcConfig:
 
 
 class SmcState(NamedTuple):
-    """The complete state of an inference at some power, from which it can resume."""
+    """The complete state of an inference at some power: it can resume there, or is finished."""
 
-    theta: Array  # (N, P)
+    theta: Array  # (N, P) equally weighted particles
     log_likelihood: Array  # (N,)
     powers: Array  # up to now
     moved: Array  # accepted share of each move
-    generator: str  # state of the random number generator, as JSON
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the state from a checkpoint."""
-        return cls(
-            arrays['theta'],
-            arrays['log_likelihood'],
-            arrays['powers'],
-            arrays['moved'],
-            str(arrays['generator']),
-        )
-
-
-class SmcPosterior(NamedTuple):
-    """Equally weighted particles, and diagnostics of the sampler."""
-
-    theta: Array  # (N, P)
-    log_likelihood: Array  # (N,)
-    powers: tuple[float, ...]
-    acceptance: float  # mean accepted share of moves
+    generator: str | npt.NDArray[Any]  # JSON state of the random number generator
 
 
 def infer(
@@ -76,7 +55,7 @@ def infer(
     rng: np.random.Generator,
     watch: Callable[[SmcState], None] = lambda _: None,
     state: SmcState | None = None,
-) -> SmcPosterior:
+) -> SmcState:
     """
     Return particles of the posterior.
 
@@ -90,10 +69,14 @@ def infer(
     else:
         theta, now = state.theta, state.log_likelihood
         powers, moved = state.powers.tolist(), state.moved.tolist()
-        rng.bit_generator.state = json.loads(state.generator)
-    while powers[-1] < config.power:
+        rng.bit_generator.state = json.loads(str(state.generator))
+
+    def current() -> SmcState:
         generator = json.dumps(rng.bit_generator.state)
-        watch(SmcState(theta, now, np.array(powers), np.array(moved), generator))
+        return SmcState(theta, now, np.array(powers), np.array(moved), generator)
+
+    while powers[-1] < config.power:
+        watch(current())
         gain = _gain(now, config.power - powers[-1], config.ess_fraction)
         powers.append(min(powers[-1] + gain, config.power))
         log_weights = weights.normalize(gain * now)
@@ -101,9 +84,8 @@ def infer(
         chosen = resampling.systematic(np.exp(log_weights), len(theta), rng.random())
         theta, now = theta[chosen], now[chosen]
         for _ in range(config.moves):
-            steps = rng.multivariate_normal(
-                np.zeros(len(parameters)), covariance, len(theta), method='eigh'
-            )
+            zero = np.zeros(len(parameters))
+            steps = rng.multivariate_normal(zero, covariance, len(theta), method='eigh')
             before = distributions.log_density(parameters, priors, theta)
             after = distributions.log_density(parameters, priors, theta + steps)
             inside = np.isfinite(after)
@@ -113,7 +95,7 @@ def infer(
             accepted = np.log(rng.random(len(theta))) < log_ratio
             theta, now = np.where(accepted[:, None], other, theta), np.where(accepted, new, now)
             moved.append(float(accepted.mean()))
-    return SmcPosterior(theta, now, tuple(powers), float(np.mean(moved)))
+    return current()
 
 
 def _gain(log_likelihood: Array, most: float, share: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.rigid_body.physical_consistency import (
+from emppi_ros.identification.rigid_body.regressor import (
     ARMATURE,
     BODY_PARAMETERS,
     FRICTION,
@@ -50,6 +50,7 @@ def load(
     torques are those of links and viscous friction, as measured at the links. Free bodies are
     removed, and with `joints` given, all that does not hang on these. Files are searched in the
     folder of `path`, or in `root`. With `fuse` false, welded bodies stay separate.
+    IdentificationError if a body has not exactly one joint, as the regressor assumes.
     """
     spec = load_spec(path, root, joints)
     for body in spec.bodies:
@@ -57,25 +58,19 @@ def load(
     spec.compiler.fusestatic = fuse
     spec.option.density = spec.option.viscosity = 0.0
     model = spec.compile()
-    if fuse:
-        _check(model)
-    model.dof_armature[:] = 0.0
-    model.dof_frictionloss[:] = 0.0
-    off = mujoco.mjtDisableBit
-    for flag in (off.mjDSBL_CONSTRAINT, off.mjDSBL_ACTUATION, off.mjDSBL_AUTORESET):
-        model.opt.disableflags |= flag.value
-    return model
-
-
-def _check(model: mujoco.MjModel) -> None:
-    """Raise IdentificationError unless body i has joint i, as the regressor assumes."""
-    for body in range(1, model.nbody):
+    for body in range(1, model.nbody) if fuse else ():
         if model.body_dofnum[body] != 1:
             raise IdentificationError(
                 f'body {model.body(body).name!r} has {model.body_dofnum[body]} degrees of '
                 'freedom, expected 1: each hinge or slide of an arm needs a body of its own; '
                 'remove scene elements that refer to welded bodies'
             )
+    model.dof_armature[:] = 0.0
+    model.dof_frictionloss[:] = 0.0
+    off = mujoco.mjtDisableBit
+    for flag in (off.mjDSBL_CONSTRAINT, off.mjDSBL_ACTUATION, off.mjDSBL_AUTORESET):
+        model.opt.disableflags |= flag.value
+    return model
 
 
 def with_parameters(model: mujoco.MjModel, parameters: Array) -> mujoco.MjModel:
@@ -107,22 +102,16 @@ def with_parameters(model: mujoco.MjModel, parameters: Array) -> mujoco.MjModel:
 
 def motion_torques(model: mujoco.MjModel, states: Array) -> Array:
     """Return the torques (n, nv) of a motion (3, n, nv), viscous friction and rotors included."""
-    data = mujoco.MjData(model)
-    return np.stack([inverse_dynamics(model, data, *state) for state in np.swapaxes(states, 0, 1)])
-
-
-def inverse_dynamics(
-    model: mujoco.MjModel, data: mujoco.MjData, position: Array, velocity: Array, wanted: Array
-) -> Array:
-    """Return the torques (nv,) of an acceleration (nv,); `data` is overwritten."""
-    data.qpos[:], data.qvel[:], data.qacc[:] = position, velocity, wanted
-    mujoco.mj_kinematics(model, data)
-    mujoco.mj_comPos(model, data)
-    mujoco.mj_comVel(model, data)
-    mujoco.mj_passive(model, data)
-    torque = np.empty(model.nv)
-    mujoco.mj_rne(model, data, 1, torque)  # not mj_inverse: parameters may be inconsistent
-    return torque - data.qfrc_passive + model.dof_armature * wanted
+    data, torques = mujoco.MjData(model), np.empty((len(states[0]), model.nv))
+    for torque, *state in zip(torques, *states, strict=True):
+        data.qpos[:], data.qvel[:], data.qacc[:] = state
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_comVel(model, data)
+        mujoco.mj_passive(model, data)
+        mujoco.mj_rne(model, data, 1, torque)  # not mj_inverse: parameters may be inconsistent
+        torque[:] = torque - data.qfrc_passive + model.dof_armature * state[2]
+    return torques
 
 
 def torque_jacobian(model: mujoco.MjModel, states: Array) -> Array:

@@ -1,31 +1,25 @@
 """
 Posterior of inertial parameters: mode and samples for a linear regression with a weak prior.
 
-The prior is an entropic divergence of each pseudo-inertia P from that of a typical body P0:
-weight (tr(P0^-1 P) - log det P), which has its minimum at P0 and is unbounded at the border of
-physical consistency (Lee, Wensing and Park 2020); friction and armature have the same in one
-dimension. The
-mode is the solution of a convex problem, strictly inside of the consistent set.
+The prior is weight (tr(P0^-1 P) - log det P) of each pseudo-inertia P, given that of a typical
+body P0 (Lee, Wensing and Park 2020), and the same in one dimension for friction and armature. It
+is unbounded at the border of physical consistency, so the mode is strictly inside.
 
 Samples are from the Laplace approximation about the mode, restricted to consistent bodies, by
-elliptical slice sampling (Murray, Adams and MacKay 2010): a chain moves along an ellipse through
-its point and a normal draw, and never leaves the consistent set. It has no step size. Each step
-moves along a few principal axes, which are independent apart from the border: along all axes at
-once, a single body close to the border would block all others.
+elliptical slice sampling (Murray, Adams and MacKay 2010). Each step moves along a few principal
+axes: along all at once, a single body close to the border would block all others.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
-from emppi_ros.core.config import positive
-from emppi_ros.identification.rigid_body.physical_consistency import (
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification.rigid_body.regressor import (
     BODY_PARAMETERS,
     FRICTION,
-    check_matrix,
     pseudo_inertia,
 )
 
@@ -37,15 +31,14 @@ _CHAINS, _AXES = 100, 7  # chains, all from the mode; axes per step
 _BURN_IN, _THINNING = 600, 20  # steps before the first draws, and between draws
 
 
-@dataclass(frozen=True)
-class InertialPrior:
+class InertialPrior(NamedTuple):
     """Typical body and joint friction, and the weight of this prior."""
 
-    mass_kg: float = positive(2.0)
-    radius_m: float = positive(0.1)
-    friction: float = positive(0.1, doc='viscous, in N m s/rad')
-    armature: float = positive(0.05, doc='inertia of the rotor at the joint, in kg m^2')
-    weight: float = positive(0.1, doc='of the prior, in observations')
+    mass_kg: float = 2.0
+    radius_m: float = 0.1
+    friction: float = 0.1  # viscous, in N m s/rad
+    armature: float = 0.05  # inertia of the rotor at the joint, in kg m^2
+    weight: float = 0.1  # of the prior, in observations
 
     def parameters(self) -> Array:
         """Return the parameters (12,) of the typical body."""
@@ -56,15 +49,8 @@ class InertialPrior:
     def spread(self) -> Array:
         """Return the rough standard deviations (12,) of parameters."""
         first = self.mass_kg * self.radius_m
-        return np.array(
-            [
-                self.mass_kg,
-                *3 * [first],
-                *6 * [first * self.radius_m],
-                self.friction,
-                self.armature,
-            ]
-        )
+        inertial = [self.mass_kg, *3 * [first], *6 * [first * self.radius_m]]
+        return np.array([*inertial, self.friction, self.armature])
 
 
 class BodyConstraints(NamedTuple):
@@ -75,27 +61,17 @@ class BodyConstraints(NamedTuple):
     free: Bools  # (12 B,) mask of parameters to identify; others stay as in `like`
 
 
-def unconstrained(prior: InertialPrior, bodies: int) -> BodyConstraints:
-    """Return the constraints of bodies with only the typical prior."""
-    like = np.tile(prior.parameters(), bodies)
-    return BodyConstraints(like, np.zeros(len(like)), np.ones(len(like), np.bool_))
-
-
 def fit_bodies(
-    information: Array,
-    score: Array,
-    prior: InertialPrior | None = None,
-    constraints: BodyConstraints | None = None,
+    information: Array, score: Array, prior: InertialPrior, constraints: BodyConstraints
 ) -> Array:
     """
     Return the bodies b (12 B,) that minimize b' information b / 2 - score' b plus the prior.
 
     `information` X'X may be singular, and `score` is X'y, for a regressor X in units of noise.
-    IdentificationError if sizes do not match, or values are not finite.
+    IdentificationError if values are not finite.
     """
-    prior = prior or InertialPrior()
-    check_matrix(score, information, 'information')
-    constraints = constraints or unconstrained(prior, len(score) // BODY_PARAMETERS)
+    if not (np.isfinite(information).all() and np.isfinite(score).all()):
+        raise IdentificationError('torques or motion are not finite')
     score = score - information @ constraints.fixed
     bodies = constraints.like.copy()
     block = np.ix_(constraints.free, constraints.free)
@@ -129,7 +105,8 @@ def _damped_newton(
         # stays consistent and always descends (self-concordance: Nesterov)
         candidate = bodies.copy()
         candidate[free] += step / (1.0 + decrement)
-        if not (np.isfinite(candidate).all() and _is_consistent(candidate)):
+        rows = candidate.reshape(1, -1, BODY_PARAMETERS)
+        if not (np.isfinite(rows).all() and _are_consistent(rows, _MIN_EIGENVALUE).all()):
             break  # rounding: the data are so inconsistent that the mode is at the border
         bodies = candidate
         if decrement < _CONVERGED:
@@ -137,12 +114,11 @@ def _damped_newton(
     return bodies
 
 
-def _is_consistent(b: Array) -> bool:
-    rows = b.reshape(-1, BODY_PARAMETERS)
-    sizes = np.linalg.eigvalsh(np.tensordot(rows[:, :10], _UNITS, 1))
-    return bool(
-        np.all(sizes[:, 0] > _MIN_EIGENVALUE * sizes[:, -1]) and np.all(rows[:, 10:] > 0.0)
-    )
+def _are_consistent(rows: Array, least: float) -> Bools:
+    """Return which rows (n, B, 12) are consistent: eigenvalues above `least` of the largest."""
+    sizes = np.linalg.eigvalsh(np.tensordot(rows[:, :, :10], _UNITS, 1))
+    inertial = np.all(sizes[:, :, 0] > least * sizes[:, :, -1], axis=1)
+    return inertial & np.all(rows[:, :, 10:] > 0.0, axis=(1, 2))
 
 
 def _trace_gradient(like: Array) -> Array:
@@ -173,18 +149,27 @@ def sample_bodies(
     """Return samples of bodies (count, 12 B); arguments are those of `fit_bodies`."""
     mode = fit_bodies(information, score, prior, constraints) - constraints.fixed
     second = log_det_derivatives(mode)[1]
-    curvature = (information + prior.weight * second)[np.ix_(constraints.free, constraints.free)]
+    free = constraints.free
+    curvature = (information + prior.weight * second)[np.ix_(free, free)]
     unit = 1.0 / np.sqrt(np.diag(curvature))
     sizes, axes = np.linalg.eigh(curvature * np.outer(unit, unit))
     root = unit[:, None] * axes / np.sqrt(sizes)
     white = np.zeros((min(count, _CHAINS), len(root)))
-    consistent, kept = _consistency(mode, constraints.free, len(white)), []
+    moving = free.reshape(-1, BODY_PARAMETERS)[:, :10].any(axis=1)
+
+    def consistent(moves: Array) -> Bools:
+        candidates = np.tile(mode, (len(moves), 1))
+        candidates[:, free] += moves
+        rows = candidates.reshape(len(moves), -1, BODY_PARAMETERS)
+        return _are_consistent(rows[:, moving], 0.0) & np.all(rows[:, :, 10:] > 0.0, axis=(1, 2))
+
+    kept = []
     for step in range(_BURN_IN + _THINNING * (-(-count // len(white)) - 1) + 1):
         white = _slice_step(white, root, consistent, rng)
         if step >= _BURN_IN and (step - _BURN_IN) % _THINNING == 0:
             kept.append(white)
     samples = np.tile(mode, (count, 1))
-    samples[:, constraints.free] += np.concatenate(kept)[:count] @ root.T
+    samples[:, free] += np.concatenate(kept)[:count] @ root.T
     return constraints.fixed + samples
 
 
@@ -210,22 +195,3 @@ def _slice_step(
         high[pending] = np.where(angles < 0.0, high[pending], angles)
         angle[pending] = rng.uniform(low[pending], high[pending])
     return accepted
-
-
-def _consistency(mode: Array, free: Bools, count: int) -> Callable[[Array], Bools]:
-    """Return which of at most `count` deviations (n, k) from the mode keep bodies consistent."""
-    columns, moved = np.flatnonzero(free), free.reshape(-1, BODY_PARAMETERS)
-    bodies, joints = (
-        np.flatnonzero(moved[:, :10].any(axis=1)),
-        np.flatnonzero(moved[:, 10:].any(axis=1)),
-    )
-    units, middle, whole = _UNITS.reshape(10, 16), mode[columns], np.tile(mode, (count, 1))
-
-    def consistent(moves: Array) -> Bools:
-        whole[: len(moves), columns] = middle + moves
-        rows = whole[: len(moves)].reshape(len(moves), -1, BODY_PARAMETERS)
-        inertial = np.dot(rows[:, bodies, :10].reshape(-1, 10), units)
-        least = np.linalg.eigvalsh(inertial.reshape(len(moves), -1, 4, 4))[..., 0]
-        return np.all(least > 0.0, axis=1) & np.all(rows[:, joints, 10:] > 0.0, axis=(1, 2))
-
-    return consistent

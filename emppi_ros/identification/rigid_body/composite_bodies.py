@@ -1,8 +1,7 @@
 """
-Composite bodies: parameters of a scene's bodies that are welded together to one moving body.
+Composite bodies: torques only show the sum of a scene's bodies that are welded together.
 
-Torques only show the sum of bodies that are welded together. For a body to be identified, the
-others of its composite are taken from the scene.
+For a body to be identified, the others of its composite are taken from the scene.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,25 +14,19 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, InertialPrior
 from emppi_ros.identification.rigid_body.mjcf_export import BodyInertial
-from emppi_ros.identification.rigid_body.physical_consistency import (
+from emppi_ros.identification.rigid_body.regressor import (
     ARMATURE,
     BODY_PARAMETERS,
     FRICTION,
     from_pseudo_inertia,
+    model_parameters,
     pseudo_inertia,
 )
-from emppi_ros.identification.rigid_body.regressor import model_parameters
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 
-FIELDS = (
-    'body_mass',
-    'body_ipos',
-    'body_inertia',
-    'dof_damping',
-    'dof_frictionloss',
-    'dof_armature',
-)
+_FIELDS = 'body_mass', 'body_ipos', 'body_inertia'
+_JOINT_FIELDS = 'dof_damping', 'dof_frictionloss', 'dof_armature'
 _MIN_FRICTION = 0.01  # N m s/rad or N s/m: prior of joints without friction
 _MIN_ARMATURE = 0.01  # kg m^2 or kg: likewise
 _MIN_THICKNESS = 1e-6  # relative to the largest; thinner bodies get the typical prior
@@ -54,17 +47,7 @@ class CompositePart(NamedTuple):
 
 
 def composite_parts(model: mujoco.MjModel) -> list[CompositePart]:
-    """
-    Return the parts of an arm's bodies, from a model without fused bodies.
-
-    Bodies welded to the world are left out. IdentificationError if a body has several joints.
-    """
-    if np.any(model.body_jntnum > 1):
-        crowded = scene.names(model, 'body')[int(np.argmax(model.body_jntnum > 1))]
-        raise IdentificationError(
-            f'body {crowded!r} has {model.body_jntnum.max()} joints: expected one hinge or slide '
-            'per body: give each joint a body of its own'
-        )
+    """Return the parts of an arm's bodies, from a model whose welded bodies are not fused."""
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     poses = np.tile(np.eye(4), (model.nbody, 1, 1))
@@ -107,30 +90,30 @@ def map_parameters(
 
     With `links` false, all bodies of the arm are identified: without named parts, the link.
     """
-    body_indices, parts_to_identify = [], dict[int, CompositePart]()
+    joints = scene.names(arm, 'joint')
+    body_indices, identified = [], dict[int, CompositePart]()
     for parameter in parameters:
         where = f'parameters: {parameter.name}: '
-        if parameter.field not in FIELDS:
+        if parameter.field not in _FIELDS + _JOINT_FIELDS:
             raise IdentificationError(
                 f'{where}{parameter.field} cannot be identified by --method rigid-body, only '
-                f'{", ".join(FIELDS)}: use another method, or a --model file without it'
+                f'{", ".join(_FIELDS + _JOINT_FIELDS)}: use another method, or a --model file '
+                'without it'
             )
-        if parameter.field.startswith('dof_'):
-            joints = scene.names(arm, 'joint')
-            if parameter.of not in joints:
-                raise IdentificationError(
-                    f'{where}joint {parameter.of!r} is not a joint of the recorded arm, which '
-                    f'has {", ".join(joints)}'
-                )
-            body_indices.append(joints.index(parameter.of))
-            continue
-        part = next((part for part in parts if part.name == parameter.of), None)
-        if part is None:
+        is_joint = parameter.field in _JOINT_FIELDS
+        kind, role = ('joint', 'joint') if is_joint else ('body', 'part')
+        names = joints if is_joint else [part.name for part in parts]
+        if parameter.of not in names:
             raise IdentificationError(
-                f'{where}body {parameter.of!r} is not a part of the recorded arm, which '
-                f'has {", ".join(part.name for part in parts)}'
+                f'{where}{kind} {parameter.of!r} is not a {role} of the recorded arm, which has '
+                f'{", ".join(names)}'
             )
-        other = parts_to_identify.setdefault(part.body_index, part)
+        index = names.index(parameter.of)
+        if is_joint:
+            body_indices.append(index)
+            continue
+        part = parts[index]
+        other = identified.setdefault(part.body_index, part)
         if other.name != part.name:
             raise IdentificationError(
                 f'{where}{part.name!r} and {other.name!r} are welded together, and torques only '
@@ -139,30 +122,26 @@ def map_parameters(
         body_indices.append(part.body_index)
     for part in () if links else parts:
         # the first part is the link
-        if not parts_to_identify.setdefault(part.body_index, part).name:
+        if not identified.setdefault(part.body_index, part).name:
             raise IdentificationError(
-                f'the link of joint {scene.names(arm, "joint")[part.body_index]!r} has no name in '
-                'the scene: name it to identify it'
+                f'the link of joint {joints[part.body_index]!r} has no name in the scene: name it '
+                'to identify it'
             )
     fixed_parts = {
         index: tuple(p for p in parts if p.body_index == index and p.name != part.name)
-        for index, part in parts_to_identify.items()
+        for index, part in identified.items()
     }
-    return ParameterMap(tuple(parameters), tuple(body_indices), parts_to_identify, fixed_parts)
+    return ParameterMap(tuple(parameters), tuple(body_indices), identified, fixed_parts)
 
 
 def constraints_from_scene(
-    arm: mujoco.MjModel,
-    parameter_map: ParameterMap,
-    rotors: Array | None = None,
-    viscous: bool = True,
+    arm: mujoco.MjModel, parameter_map: ParameterMap, rotors: Array | None, viscous: bool
 ) -> BodyConstraints:
     """
     Return the prior knowledge of bodies: parameters are fixed to those of the scene.
 
-    Free are the bodies to identify, whose prior is centered at the scene, viscous friction if
-    `viscous`, and the inertia of rotors with a prior centered at `rotors` (nv,), if given. What
-    is not free of joints is zero.
+    Free are the bodies to identify, with priors centered at the scene, viscous friction if
+    `viscous`, and the inertia of rotors about `rotors` (nv,), if given; else these are zero.
     """
     typical = InertialPrior().parameters()
     rows = model_parameters(arm).reshape(-1, BODY_PARAMETERS)
@@ -203,10 +182,10 @@ def parameter_values(
     for parameter, index in zip(parameter_map.parameters, parameter_map.body_indices, strict=True):
         if parameter.field in joint_values:
             columns.append(joint_values[parameter.field][:, index])
-            continue
-        back = parameter_map.parts[index].back
-        inertias = (transform_inertia(row, back) for row in identified[:, index])
-        columns.append(np.array([_field_value(parameter, inertia) for inertia in inertias]))
+        else:
+            back = parameter_map.parts[index].back
+            inertias = (transform_inertia(row, back) for row in identified[:, index])
+            columns.append(np.array([_field_value(parameter, inertia) for inertia in inertias]))
     return np.stack(columns, axis=1)
 
 

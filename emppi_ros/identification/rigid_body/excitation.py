@@ -16,22 +16,17 @@ from emppi_ros.identification.rigid_body.excitation_trajectory import (
     FourierMotion,
     MotionLimits,
 )
-from emppi_ros.identification.rigid_body.physical_consistency import ARMATURE
+from emppi_ros.identification.rigid_body.regressor import ARMATURE
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 
-BodyPair = tuple[str, str]  # names of bodies
 _TORQUE_SD = 0.5  # N m, noise of all joints assumed for the optimization
 _CHECK_STEP_S, _SAMPLES = 0.01, 100  # of a trajectory; samples per period
 _RANK = 1e-8  # relative to the largest singular value: smaller ones are unexcited
 
 
 class ClearanceChecker:
-    """
-    Checks the distance of links to one another and to static surroundings, for all geoms.
-
-    Pairs that are welded, adjacent, or close at the home position are ignored.
-    """
+    """Checks distances of links from each other and the scene, but of pairs near at home."""
 
     def __init__(
         self, path: Path, root: Path | None, joints: Sequence[str], home: Array, least_m: float
@@ -49,14 +44,14 @@ class ClearanceChecker:
         self._where = self._model.jnt_qposadr[places]
         self.near_at_home = frozenset(self._near(home))
 
-    def first_violation(self, positions: Array) -> BodyPair | None:
+    def first_violation(self, positions: Array) -> tuple[str, str] | None:
         """Return two bodies that come too close along positions (n, nv), or None."""
         for position in positions:
             if pairs := self._near(position) - self.near_at_home:
                 return min(pairs)
         return None
 
-    def _near(self, position: Array) -> set[BodyPair]:
+    def _near(self, position: Array) -> set[tuple[str, str]]:
         self._data.qpos[self._where] = position
         mujoco.mj_kinematics(self._model, self._data)
         mujoco.mj_comPos(self._model, self._data)
@@ -107,22 +102,20 @@ def excite(task: Task, config: ExcitationConfig) -> ExcitationResult:
             f'--period: found {config.period_s:g} s, but this arm needs {ramp_s:.2g} s to '
             'accelerate: use a longer period'
         )
-    violations: list[tuple[str, str]] = []
+    violations = []
 
     def clear(motion: FourierMotion) -> bool:
         course = excitation_trajectory.plan_trajectory(home, motion, 1, limits)
-        time = np.arange(0.0, course.duration_s, _CHECK_STEP_S)
-        positions = excitation_trajectory.sample_trajectory(course, time)[0]
-        violation = checker.first_violation(positions)
+        violation = checker.first_violation(_sample(course)[0])
         violations.extend([violation] if violation else [])
         return violation is None
 
     prior = typical_prior(model)
-    rng = np.random.default_rng(config.seed)
     try:
         motion = excitation_trajectory.optimize_motion(
-            model, inner, config.period_s, prior, rng, config.trials, clear
-        )
+            model, inner, config.period_s, prior, np.random.default_rng(config.seed),
+            config.trials, clear,
+        )  # fmt: skip
     except IdentificationError:
         if not violations:  # the error has another cause
             raise
@@ -135,7 +128,8 @@ def excite(task: Task, config: ExcitationConfig) -> ExcitationResult:
     trajectory = excitation_trajectory.plan_trajectory(home, motion, config.periods, limits)
     rng = np.random.default_rng(config.seed)
     drawn = excitation_trajectory.random_motion(inner, config.period_s, rng)
-    demands = _peak_demands(model, joints, trajectory)
+    demands = _peak_demands(model, joints, _sample(trajectory))
+    _check_efforts(task, demands['torque'])
     summary = {
         'duration_s': trajectory.duration_s,
         'at_random': _information_summary(model, drawn, prior),
@@ -143,8 +137,13 @@ def excite(task: Task, config: ExcitationConfig) -> ExcitationResult:
         **demands,
         'near_at_home': ', '.join(' - '.join(p) for p in sorted(checker.near_at_home)) or 'none',
     }
-    _check_efforts(task, demands['torque'])
     return ExcitationResult(joints, trajectory, summary)
+
+
+def _sample(trajectory: ExcitationTrajectory) -> Array:
+    """Return the states (3, n, nv) along a trajectory."""
+    times = np.arange(0.0, trajectory.duration_s, _CHECK_STEP_S)
+    return excitation_trajectory.sample_trajectory(trajectory, times)
 
 
 def typical_prior(model: mujoco.MjModel) -> tuple[Array, Array]:
@@ -181,15 +180,12 @@ def _information_summary(
 
 
 def _peak_demands(
-    model: mujoco.MjModel, joints: tuple[str, ...], trajectory: ExcitationTrajectory
+    model: mujoco.MjModel, joints: tuple[str, ...], states: Array
 ) -> dict[str, dict[str, float]]:
-    times = np.arange(0.0, trajectory.duration_s, _CHECK_STEP_S)
-    states = excitation_trajectory.sample_trajectory(trajectory, times)
-    torque = arm.motion_torques(model, states)
-    most = {'velocity': states[1], 'acceleration': states[2], 'torque': torque}
+    rows = [states[1], states[2], arm.motion_torques(model, states)]
     return {
         key: dict(zip(joints, np.abs(values).max(axis=0).tolist(), strict=True))
-        for key, values in most.items()
+        for key, values in zip(('velocity', 'acceleration', 'torque'), rows, strict=True)
     }
 
 

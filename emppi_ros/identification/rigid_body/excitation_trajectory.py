@@ -1,9 +1,8 @@
 """
 Excitation trajectories: Fourier series within limits (Swevers et al. 1997), from rest to rest.
 
-The Gauss-Newton information of a motion about the parameters is X'X over the variance of torques.
-The optimized motion has the largest log det of it (Bayesian D-optimality): a prior keeps that
-finite if the motion does not excite some parameters, and sets the scale of all of them.
+The optimized motion has the largest log det of the information X'X over the variance of torques
+(Bayesian D-optimality): a prior keeps that finite, and sets the scale of all parameters.
 
 The trajectory moves in a straight line from home to the start of the motion. Then the phase of the
 motion accelerates, so that neither positions nor velocities exceed those of the motion itself.

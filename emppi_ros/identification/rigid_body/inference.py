@@ -20,9 +20,9 @@ from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, 
 from emppi_ros.identification.rigid_body.composite_bodies import ParameterMap
 from emppi_ros.identification.rigid_body.joint_torques import JointUnknowns
 from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion
-from emppi_ros.identification.rigid_body.physical_consistency import BODY_PARAMETERS
 from emppi_ros.identification.rigid_body.recordings import ArmRecording, RecordedArm
-from emppi_ros.identification.rigid_body.torque_fit import TorqueFit, estimate_lag
+from emppi_ros.identification.rigid_body.regressor import BODY_PARAMETERS
+from emppi_ros.identification.rigid_body.torque_fit import TorqueFit
 from emppi_ros.model import scene
 from emppi_ros.recordings.noise import correlation_time
 from emppi_ros.recordings.recordings import named_errors
@@ -60,15 +60,6 @@ def check_units(model: mujoco.MjModel, samples: motion_samples.MotionSamples) ->
             )
 
 
-def check_lag(lag_s: float, share: float) -> None:
-    """Raise if a lag of torques explains most of the excess residual."""
-    if abs(lag_s) > _MAX_LAG_S and share > _LAG_SHARE:
-        raise IdentificationError(
-            f'unsynchronised: torques lag the motion by {lag_s:.3g} s: record both on one '
-            f'clock without lagging filters, or use --lag {-lag_s:.2g}'
-        )
-
-
 class Misfit(NamedTuple):
     """Residual torques of a recording, which noise does not explain."""
 
@@ -89,7 +80,8 @@ def measure_misfit(torque: Array, residuals: Array, covariance: Array) -> Misfit
 
     Correlation counts if it is significant: its standard error is sqrt(22 / n) for white noise.
     """
-    square, variance = mean_squares(residuals, covariance)
+    square = np.mean(residuals**2, axis=0)
+    variance = np.diagonal(covariance, axis1=1, axis2=2).mean(axis=0)
     times = np.array([correlation_time(column) for column in residuals.T])
     times[times < 1.0 + _STANDARD_ERRORS * np.sqrt(22.0 / len(residuals))] = 1.0
     rms = np.sqrt(square)
@@ -124,18 +116,12 @@ def note_misfit(model: mujoco.MjModel, misfit: Misfit, why: str) -> str:
     return f'the model leaves more than noise: {"; ".join(rows)}{advice}'
 
 
-def mean_squares(residuals: Array, covariance: Array) -> tuple[Array, Array]:
-    """Return the mean square (nv,) of residuals, and of the expected noise."""
-    variance = np.diagonal(covariance, axis1=1, axis2=2).mean(axis=0)
-    return np.mean(residuals**2, axis=0), variance
-
-
 def disagreement(alone: Sequence[TorqueFit], together: TorqueFit, numbers: int) -> str:
     """
     Return a message if recordings do not agree, else an empty string.
 
-    If recordings that each were fitted alone agree on `numbers` common parameters, chi-squared
-    rises in a joint fit by about that many for each recording but one.
+    If those fitted alone agree on `numbers` common parameters, chi-squared rises in a joint fit by
+    about that many for each recording but one.
     """
     before, after = sum(_chi_squared(fit) for fit in alone), _chi_squared(together)
     size = together.residuals.size
@@ -183,16 +169,13 @@ def note_inconsistency(
                 f'{sum(p.parameters[0] for p in others):.4g} kg in the scene for the bodies it is '
                 f'welded to: check {", ".join(p.name for p in others)}'
             )
+    welded = [part.name for others in parameter_map.fixed_parts.values() for part in others]
     return (
         'no physically consistent bodies explain these torques: inconsistent ones explain '
-        f'{100.0 * gain / before:.0f} % of the residuals: check {_welded_names(parameter_map)} '
-        'in the scene, and units, signs and clocks of the recording'
+        f'{100.0 * gain / before:.0f} % of the residuals: check '
+        f'{", ".join(welded) or "the links"} in the scene, and units, signs and clocks of the '
+        'recording'
     )
-
-
-def _welded_names(parameter_map: ParameterMap) -> str:
-    parts = [part.name for others in parameter_map.fixed_parts.values() for part in others]
-    return ', '.join(parts) or 'the links'
 
 
 class RigidBodyEstimate(NamedTuple):
@@ -210,24 +193,6 @@ class RigidBodyEstimate(NamedTuple):
     notes: tuple[str, ...]  # warnings
 
 
-class _FittedRecording(NamedTuple):
-    """A recording with a fit of its own, and the lag of its torques [s]."""
-
-    recording: ArmRecording
-    fit: TorqueFit
-    lag_s: float
-
-    @property
-    def torque(self) -> Array:
-        """The measured torques (n, nv)."""
-        return self.recording.training.samples.torque
-
-    @property
-    def misfit(self) -> Misfit:
-        """What of the torques noise does not explain."""
-        return measure_misfit(self.torque, self.fit.residuals, self.fit.covariance)
-
-
 class _Fitter(NamedTuple):
     """What the fits of one or several recordings share."""
 
@@ -238,31 +203,25 @@ class _Fitter(NamedTuple):
 
     def fit(self, parts: Sequence[DifferentiatedMotion], stribeck: Array) -> TorqueFit:
         samples, noise = motion_samples.concatenate(parts)
-        extra = joint_torques.shapes(parts, self.unknowns, stribeck)
+        shapes = joint_torques.shapes(parts, self.unknowns, stribeck)
         return torque_fit.fit_torques(
-            self.model, samples, noise, self.prior, self.constraints, extra
+            self.model, samples, noise, self.prior, self.constraints, shapes
         )
 
-    def fit_alone(self, recording: ArmRecording) -> _FittedRecording:
-        """Fit one recording, resampled if its misfit is large; IdentificationError if unusable."""
-        check_units(self.model, recording.training.samples)
-        fitted = self._fit_with_lag(recording)
-        ratio = fitted.misfit.factors
-        if np.max(ratio) > _MISFIT:
-            # a bias of accelerations has to be smaller than the errors of the model only
-            fitted = self._fit_with_lag(recording.resample(ratio))
-        return fitted
-
-    def _fit_with_lag(self, recording: ArmRecording) -> _FittedRecording:
-        """Return a fit and its lag of torques; IdentificationError if the lag is too large."""
+    def fit_alone(self, recording: ArmRecording) -> tuple[TorqueFit, float, Misfit]:
+        """Return a fit, its lag of torques [s] and its misfit; IdentificationError if unusable."""
         part, none = recording.training, np.zeros(self.model.nv)
         fit = self.fit([part], none)
-        extra = joint_torques.shapes([part], self.unknowns, none)
-        late, share = estimate_lag(
-            self.model, part.samples.states, extra, self.constraints.free, fit, part.step_s
+        shapes = joint_torques.shapes([part], self.unknowns, none)
+        lag_s, share = torque_fit.estimate_lag(
+            self.model, part.samples.states, shapes, self.constraints.free, fit, part.step_s
         )
-        check_lag(late, share)
-        return _FittedRecording(recording, fit, late)
+        if abs(lag_s) > _MAX_LAG_S and share > _LAG_SHARE:
+            raise IdentificationError(
+                f'unsynchronised: torques lag the motion by {lag_s:.3g} s: record both on one '
+                f'clock without lagging filters, or use --lag {-lag_s:.2g}'
+            )
+        return fit, lag_s, measure_misfit(part.samples.torque, fit.residuals, fit.covariance)
 
 
 def identify_bodies(
@@ -276,61 +235,67 @@ def identify_bodies(
     unknowns = unknowns or JointUnknowns()
     parameter_map = composite_bodies.map_parameters(plant.parameters, arm.model, arm.parts, links)
     _check_unknown(plant, unknowns)
-    rotors = arm.rotors if unknowns.armature else None
     constraints = composite_bodies.constraints_from_scene(
-        arm.model, parameter_map, rotors, unknowns.friction != 'none'
+        arm.model,
+        parameter_map,
+        arm.rotors if unknowns.armature else None,
+        unknowns.friction != 'none',
     )
     fitter = _Fitter(arm.model, InertialPrior(), constraints, unknowns)
-    alone, notes = list[_FittedRecording](), list[str]()
-    for recording in arm.recordings:
+    recordings, fits, lags_s, notes = [], [], [], list[str]()
+    for given in arm.recordings:
+        recording = given
         with named_errors(recording.name):
-            fitted = fitter.fit_alone(recording)
-            alone.append(fitted)
-            note = note_inconsistency(parameter_map, constraints, fitted.fit)
-            check_learned(fitted.misfit, fitted.torque, _RECORDING_ADVICE)
-            notes += [f'{recording.name}: {note}'] if note else []
-    recordings, fits = [fitted.recording for fitted in alone], [fitted.fit for fitted in alone]
+            check_units(arm.model, recording.training.samples)
+            fit, lag_s, misfit = fitter.fit_alone(recording)
+            if np.max(misfit.factors) > _MISFIT:
+                # a bias of accelerations has to be smaller than the errors of the model only
+                recording = recording.resample(misfit.factors)
+                fit, lag_s, misfit = fitter.fit_alone(recording)
+            note = note_inconsistency(parameter_map, constraints, fit)
+            check_learned(misfit, recording.training.samples.torque, _RECORDING_ADVICE)
+        notes += [f'{recording.name}: {note}'] if note else []
+        recordings.append(recording)
+        fits.append(fit)
+        lags_s.append(lag_s)
     parts = [recording.training for recording in recordings]
     first = fits[0]
     if len(recordings) > 1:
         first = fitter.fit(parts, np.zeros(arm.model.nv))
         count = np.count_nonzero(constraints.free) + arm.model.nv
-        notes += [note] if (note := disagreement(fits, first, count)) else []
+        notes += filter(None, [disagreement(fits, first, count)])
     stribeck = joint_torques.choose_stribeck(arm.model, parts, unknowns, constraints.free, first)
     if stribeck.any():
         first = fitter.fit(parts, stribeck)
     ends = np.cumsum([len(part.samples.torque) for part in parts])[:-1]
     residuals, covariances = np.split(first.residuals, ends), np.split(first.covariance, ends)
-    misfits = [
-        measure_misfit(part.samples.torque, *excess)
-        for part, *excess in zip(parts, residuals, covariances, strict=True)
-    ]
     why = _RECORDING_ADVICE if len(recordings) == 1 else _PAYLOAD_ADVICE
-    for recording, misfit in zip(recordings, misfits, strict=True):
+    misfits, wider = [], []
+    for recording, part, *excess in zip(recordings, parts, residuals, covariances, strict=True):
+        misfit = measure_misfit(part.samples.torque, *excess)
         note = note_misfit(arm.model, misfit, why)
         notes += [f'{recording.name}: {note}'] if note else []
-    wider = [
-        part._replace(noise=part.noise._replace(torque=part.noise.torque * misfit.widening))
-        for part, misfit in zip(parts, misfits, strict=True)
-    ]
-    last = fitter.fit(wider, stribeck)
+        misfits.append(misfit)
+        noise = part.noise._replace(torque=part.noise.torque * misfit.widening)
+        wider.append(part._replace(noise=noise))
     return RigidBodyEstimate(
         arm._replace(recordings=tuple(recordings)), parameter_map, constraints, unknowns,
-        stribeck, last, tuple(misfits), tuple(fitted.lag_s for fitted in alone), fitter.prior,
+        stribeck, fitter.fit(wider, stribeck), tuple(misfits), tuple(lags_s), fitter.prior,
         tuple(notes),
     )  # fmt: skip
 
 
 def _check_unknown(plant: Plant, unknowns: JointUnknowns) -> None:
     """Raise if a parameter is of friction or of rotors, and these are not unknown."""
-    switched_off = {
-        'dof_armature': not unknowns.armature,
-        'dof_damping': unknowns.friction == 'none',
-        'dof_frictionloss': unknowns.friction in ('none', 'viscous'),
+    switches = {
+        'dof_armature': ('--armature', unknowns.armature),
+        'dof_damping': ('--friction', unknowns.friction != 'none'),
+        'dof_frictionloss': ('--friction', unknowns.dry),
     }
     for parameter in plant.parameters:
-        if switched_off.get(parameter.field):
+        option, unknown = switches.get(parameter.field, ('', True))
+        if not unknown:
             raise IdentificationError(
                 f'parameters: {parameter.name}: {parameter.field} is switched off: leave out '
-                + ('--armature' if parameter.field == 'dof_armature' else '--friction')
+                f'{option}'
             )

@@ -2,9 +2,8 @@
 What the torque of a joint has besides bodies, viscous friction and rotor: dry friction and offset.
 
 Dry friction is s(v) (c + d exp(-(v / u)^2)), for the sign s of the velocity v: Coulomb friction c
-while the joint moves, and Stribeck friction c + d about rest (Armstrong-Helouvry, Dupont and
-Canudas de Wit 1994). d is negative where friction rises slowly, as in harmonic drives. The torque
-is linear in all coefficients, but not in the Stribeck velocity u, for which values are tried.
+and Stribeck friction d (Armstrong-Helouvry, Dupont and Canudas de Wit 1994), which is negative in
+harmonic drives. For the Stribeck velocity u, values are tried.
 """
 
 from collections.abc import Sequence
@@ -34,6 +33,11 @@ class JointUnknowns:
     armature: bool = True  # inertia of the rotor
     offset: bool = True  # of the torque sensor
 
+    @property
+    def dry(self) -> bool:
+        """Whether dry friction is unknown."""
+        return self.friction in ('stribeck', 'coulomb')
+
 
 def shapes(
     parts: Sequence[DifferentiatedMotion], unknowns: JointUnknowns, stribeck: Array
@@ -41,30 +45,23 @@ def shapes(
     """
     Return the shapes (n, nv, 2 + R) of non-inertial torques in the samples of R recordings.
 
-    `stribeck` (nv,) are Stribeck velocities, 0 for a joint without. Shapes of what is not unknown
-    are zero.
+    `stribeck` (nv,) are Stribeck velocities, 0 for a joint without.
     """
-    each = [_shape(part, unknowns, stribeck) for part in parts]
-    members = np.repeat(np.eye(len(parts)), [len(shape) for shape in each], axis=0)
-    whole = np.concatenate(each)
-    offsets = np.broadcast_to(members[:, None], (*whole.shape[:2], len(parts)))
-    return np.concatenate([whole, unknowns.offset * offsets], axis=2)
+    count = len(parts)
+    rows = [shapes_of(part, unknowns, stribeck, i, count) for i, part in enumerate(parts)]
+    return np.concatenate(rows)
 
 
-def forecast_shapes(
+def shapes_of(
     part: DifferentiatedMotion, unknowns: JointUnknowns, stribeck: Array, index: int, count: int
 ) -> Array:
-    """Return the shapes (n, nv, 2 + count) of another part of the recording at an index."""
-    offsets = np.zeros((*part.signs.shape, count))
-    offsets[:, :, index] = unknowns.offset
-    return np.concatenate([_shape(part, unknowns, stribeck), offsets], axis=2)
-
-
-def _shape(part: DifferentiatedMotion, unknowns: JointUnknowns, stribeck: Array) -> Array:
-    """Return the shapes (n, nv, 2) of dry friction."""
-    dry = part.signs * (unknowns.friction in ('stribeck', 'coulomb'))
+    """Return the shapes (n, nv, 2 + count) of a part of the recording at an index."""
+    shapes = np.zeros((*part.signs.shape, 2 + count))
+    shapes[:, :, DRY] = part.signs * unknowns.dry
     near_rest = np.exp(-((part.samples.states[1] / np.where(stribeck, stribeck, 1.0)) ** 2))
-    return np.stack([dry, dry * near_rest * (stribeck > 0.0)], axis=2)
+    shapes[:, :, STRIBECK] = shapes[:, :, DRY] * near_rest * (stribeck > 0.0)
+    shapes[:, :, OFFSETS + index] = unknowns.offset
+    return shapes
 
 
 def choose_stribeck(

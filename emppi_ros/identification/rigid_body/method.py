@@ -1,7 +1,7 @@
 """The method `rigid-body`: the bodies of an arm, from its torques."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from emppi_ros.core.arrays import Array
@@ -13,7 +13,7 @@ from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.identification.rigid_body import inference, joint_torques, mjcf_export, report
 from emppi_ros.identification.rigid_body import recordings as arm_recordings
 from emppi_ros.identification.rigid_body.joint_torques import JointUnknowns
-from emppi_ros.identification.rigid_body.mjcf_export import BodyInertial, JointProperties
+from emppi_ros.identification.rigid_body.mjcf_export import BodyInertial
 from emppi_ros.recordings.recordings import Recording
 
 _OVERSAMPLING = 4  # samples per sample of the prior: some lie outside of the bounds
@@ -88,40 +88,33 @@ class RigidBodyMethod(Method):
             theta,
             kept,
             {
-                'links': options.links,
-                'friction': options.friction,
-                'armature': options.armature,
-                'offset': options.offset,
+                **asdict(options),
                 'window_s': [recording.training.window_s for recording in estimate.arm.recordings],
                 'weight': estimate.prior.weight,
-                'spread': options.spread,
                 'seed': run.seed,
                 'held_out': run.held_out,
             },
             prior_samples,
             forecasts=lambda: report.futures(arm, forecasts, run.seed),
-            to_mjcf=lambda: to_mjcf(plant, summary, options),
+            to_mjcf=lambda: to_mjcf(plant, summary, unknowns),
         )
 
 
-def to_mjcf(plant: Plant, summary: dict[str, Any], options: RigidBodyOptions) -> str:
+def to_mjcf(plant: Plant, summary: dict[str, Any], unknowns: JointUnknowns) -> str:
     """
     Return the scene with the estimated bodies, friction and rotors.
 
-    The rotor inertia of a joint is written if it exceeds three standard deviations: torques at the
-    links do not have it. MJCF has no Stribeck friction and no offset of torques.
+    Torques at the links do not have the inertia of rotors, so only a significant one is written.
+    MJCF has no Stribeck friction and no offset of torques.
     """
     bodies = {name: BodyInertial(*row.values()) for name, row in summary['bodies'].items()}
+    sd = summary['armature_sd']
+    joints = {
+        'armature': {n: x for n, x in summary['armature'].items() if x > _SIGNIFICANT * sd[n] > 0}
+    }
+    if unknowns.friction != 'none':
+        joints['damping'] = summary['friction']
+    if unknowns.dry:
+        joints['frictionloss'] = {n: max(x, 0.0) for n, x in summary['dry_friction'].items()}
     step = float(plant.model.opt.timestep)
-    joints = JointProperties(
-        summary['friction'] if options.friction != 'none' else {},
-        {name: max(value, 0.0) for name, value in summary['dry_friction'].items()}
-        if options.friction in ('stribeck', 'coulomb')
-        else {},
-        {
-            name: value
-            for name, value in summary['armature'].items()
-            if value > _SIGNIFICANT * summary['armature_sd'][name] > 0.0
-        },
-    )
     return mjcf_export.to_mjcf(arm_recordings.scene_file_of(plant), bodies, joints, step)

@@ -21,37 +21,28 @@ class BodyInertial(NamedTuple):
     inertia: list[float]  # kg m^2, about the centre: xx, yy, zz, xy, xz, yz
 
 
-class JointProperties(NamedTuple):
-    """Properties of joints in MJCF, by the name of the joint."""
-
-    damping: Mapping[str, float]  # N m s/rad or N s/m
-    frictionloss: Mapping[str, float]  # N m or N
-    armature: Mapping[str, float]  # kg m^2 or kg
-
-
 def to_mjcf(
-    file: SceneFile, bodies: Mapping[str, BodyInertial], joints: JointProperties, step_s: float
+    file: SceneFile,
+    bodies: Mapping[str, BodyInertial],
+    joints: Mapping[str, Mapping[str, float]],
+    step_s: float,
 ) -> str:
     """
-    Return the scene as MJCF with other bodies and joints.
+    Return the scene as MJCF with other bodies, and values of joints by attribute and name.
 
-    The result is loaded and compared; what is not named stays as it is. SceneError if the scene
-    cannot be written; IdentificationError if values change on loading.
+    SceneError if it cannot be written; IdentificationError if values change on loading.
     """
     try:
         spec = mujoco.MjSpec.from_file(str(file.path))
         for name, body in bodies.items():
             _write_inertial(spec.body(name), body)
-        for name, value in joints.frictionloss.items():
-            spec.joint(name).frictionloss = value
-        for name, value in joints.armature.items():
-            spec.joint(name).armature = value
-        for name, value in joints.damping.items():
-            damping = spec.joint(name).damping
-            if isinstance(damping, np.ndarray):
-                damping[0] = value
-            else:
-                spec.joint(name).damping = value
+        for attribute, values in joints.items():
+            for name, value in values.items():
+                before = getattr(spec.joint(name), attribute)
+                if isinstance(before, np.ndarray):  # damping, followed by nonlinear terms
+                    before[0] = value
+                else:
+                    setattr(spec.joint(name), attribute, value)
         text, back = mjcf_export.to_xml(spec, file, step_s)
     except (ValueError, mujoco.FatalError, mujoco.UnexpectedError) as error:
         raise SceneError(f'{file.path}: cannot be written with other bodies: {error}') from None

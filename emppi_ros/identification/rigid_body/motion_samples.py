@@ -1,9 +1,8 @@
 """
 Samples of motion and torque, with velocities and accelerations by differentiating positions.
 
-A Savitzky-Golay filter fits a polynomial to a window of samples. It has zero lag and known
-weights, so white noise of positions enters each derivative times the norm of its weights. Torques
-are filtered with the same window.
+A Savitzky-Golay filter fits a polynomial to a window of samples, for torques the same. It has no
+lag, and white noise of positions enters each derivative times the norm of its weights.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from scipy.signal import savgol_coeffs, savgol_filter
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.recordings.noise import MIN_NOISE_SAMPLES, difference_noise
+from emppi_ros.recordings.noise import MIN_NOISE_SAMPLES
 from emppi_ros.recordings.signals import MIN_SAMPLES
 
 _POLYNOMIAL_DEGREE = 4  # accelerations are parabolas
@@ -46,11 +45,6 @@ class MotionNoise(NamedTuple):
         return MotionNoise(states, np.broadcast_to(self.torque, (n, nv)))
 
 
-def estimate_noise(samples: MotionSamples) -> MotionNoise:
-    """Return the noise level estimated from the samples themselves."""
-    return MotionNoise(difference_noise(samples.states), difference_noise(samples.torque))
-
-
 class DifferentiatedMotion(NamedTuple):
     """Samples far enough apart for their noise to be independent."""
 
@@ -62,22 +56,15 @@ class DifferentiatedMotion(NamedTuple):
 
 
 def differentiate(
-    position: Array,
-    torque: Array,
-    step: float,
-    half: int | None = None,
-    white: tuple[Array, Array] | None = None,
+    position: Array, torque: Array, step: float, half: int, white: tuple[Array, Array]
 ) -> DifferentiatedMotion:
     """
     Return states and torques along a motion, without the ends that no window covers.
 
-    Samples of `position` and `torque` (n, nv) are `step` seconds apart; `half` is half the window
-    in samples. By default the window is chosen, and the standard deviations `white` of positions
-    and torques are estimated, which assumes that nothing was interpolated. IdentificationError if
-    there are too few samples.
+    Samples of `position` and `torque` (n, nv), with standard deviations `white` (nv,), are `step`
+    seconds apart; `half` is half the window in samples.
     """
-    sd, torque_sd = white or (difference_noise(position), difference_noise(torque))
-    half = half or choose_window(position, sd, step)[0]
+    sd, torque_sd = white
     weights = np.stack([_weights(half, d, step) for d in _DERIVATIVES])
     size = np.sqrt(np.sum(weights**2, axis=1))
     stride = sample_stride(half, len(position))
@@ -94,36 +81,35 @@ def differentiate(
 
 
 def choose_window(
-    position: Array, sd: Array, step: float, given: int | None = None
+    position: Array, sd: Array, step: float, tolerance: Array | float
 ) -> tuple[int, Array]:
     """
     Return half the window, in samples: the longest with a bias below the noise; and factors (nv,).
 
-    The window doubles while the accelerations of a window and of half of it differ by no more than
-    their noise. The bias of a longer window is as slow as the motion, so averages over the window
-    keep it; they reduce noise, also if it is not white. Bias grows with the fourth power of the
-    length, so the result, half of the last window, has a sixteenth of its bias.
-
-    The factors are those by which noise at the frequencies of the window exceeds white noise with
-    the standard deviations `sd` (nv,); they are at least 1. `given` is half a given window.
+    The window doubles while the slow part of the difference of accelerations between a window and
+    half of it, which is bias, is no more than their noise times a `tolerance`. The result is half
+    of the last window, with a sixteenth of its bias. The factors, at least 1, are those by which
+    noise at the frequencies of the window exceeds white noise with the standard deviations `sd`.
     """
-    half, factors = _MIN_HALF_WINDOW, [np.ones_like(sd)]
+    half, factors = _MIN_HALF_WINDOW, {0: np.ones_like(sd)}
     while 2 * half * 2 * _MIN_WINDOWS < len(position):
         inner = slice(2 * half, len(position) - 2 * half)
         longer, shorter = (_filter(position, h, 2, step)[inner] for h in (2 * half, half))
         weights = _weights(2 * half, 2, step)
         weights[half:-half] -= _weights(half, 2, step)
-        expected = sd**2 * np.sum(weights**2)
+        expected, most = (x**2 * np.sum(weights**2) for x in (sd, tolerance * sd))
         slack = 4.0 * np.sqrt(4.0 * half / len(longer))  # four standard errors of the mean
         change = longer - shorter
         variance = np.mean(change**2, axis=0)
         slow = np.mean(uniform_filter1d(change, 4 * half + 1, axis=0) ** 2, axis=0)
-        if half > given if given else np.any(slow > slack * expected):
-            break
         excess = variance / np.maximum(expected, np.finfo(float).tiny)
-        factors.append(np.where(excess > 1.0 + slack, np.sqrt(excess), 1.0))
+        factors[half] = np.where(excess > 1.0 + slack, np.sqrt(excess), 1.0)
+        if np.any(slow > slack * most):
+            break
         half *= 2
-    return given or max(half // 2, _MIN_HALF_WINDOW), np.max(factors[-2:], axis=0)
+    chosen = max(half // 2, _MIN_HALF_WINDOW)
+    shorter_ones = [factor for length, factor in factors.items() if length <= chosen]
+    return chosen, np.max(shorter_ones[-2:], axis=0)
 
 
 def sample_stride(half: int, samples: int) -> int:
@@ -155,14 +141,13 @@ def split_samples(
     count: int,
     step: float,
     held_out: float,
-    tolerance: Array | float = 1.0,
+    tolerance: Array | float,
 ) -> tuple[DifferentiatedMotion, DifferentiatedMotion | None]:
     """
     Return the training part of `count` samples, and the held-out end (None without one).
 
-    Both are differentiated independently. The bias of the window may be as large as the noise,
-    times a `tolerance` of each joint (nv,). The end has a window for forecasts.
-    IdentificationError if a part is too short.
+    The bias of the window may be as large as the noise, times a `tolerance` of each joint (nv,).
+    The end has a window for forecasts. IdentificationError if a part is too short.
     """
     end = count - int(held_out * count)
     if end < MIN_SAMPLES:
@@ -171,8 +156,7 @@ def split_samples(
             'longer'
         )
     training = sample(slice(end))
-    half = choose_window(training.position, tolerance * training.white[0], step)[0]
-    factors = choose_window(training.position, training.white[0], step, half)[1]
+    half, factors = choose_window(training.position, training.white[0], step, tolerance)
     noise = factors * training.white[0], training.white[1]
     motion = differentiate(training.position, training.torque, step, half, noise)
     if end == count:
@@ -196,9 +180,9 @@ def forecast_window(position: Array, sd: Array, step: float, least: int) -> tupl
     """
     Return half the window with the smallest error of accelerations, at least `least`; and biases.
 
-    Estimates of parameters average over noise, but not over a bias. Forecasts average over
-    neither: here the sum of both counts, each relative to the accelerations of its joint. The bias
-    (nv,) of a window is at most the average change from one of half the length.
+    Forecasts, unlike estimates, do not average over noise: the sum of noise and bias counts,
+    relative to the accelerations of each joint. The bias (nv,) of a window is at most the average
+    change from one of half the length.
     """
     half, bias = least, np.zeros_like(sd)
     smallest, best = np.inf, (half, bias)
@@ -217,14 +201,15 @@ def forecast_window(position: Array, sd: Array, step: float, least: int) -> tupl
 
 def concatenate(parts: Sequence[DifferentiatedMotion]) -> tuple[MotionSamples, MotionNoise]:
     """Return the samples of several recordings, each with its own noise."""
-    counts = [len(part.samples.torque) for part in parts]
-    noises = [part.noise.of_each(count) for part, count in zip(parts, counts, strict=True)]
-    samples = MotionSamples(*_concatenate_pairs([part.samples for part in parts]))
-    return samples, MotionNoise(*_concatenate_pairs(noises))
-
-
-def _concatenate_pairs(
-    pairs: Sequence[MotionSamples] | Sequence[MotionNoise],
-) -> tuple[Array, Array]:
-    states, torques = zip(*pairs, strict=True)
-    return np.concatenate(states, axis=1), np.concatenate(torques)
+    samples = [part.samples for part in parts]
+    noises = [part.noise.of_each(len(part.samples.torque)) for part in parts]
+    return (
+        MotionSamples(
+            np.concatenate([part.states for part in samples], axis=1),
+            np.concatenate([part.torque for part in samples]),
+        ),
+        MotionNoise(
+            np.concatenate([part.states for part in noises], axis=1),
+            np.concatenate([part.torque for part in noises]),
+        ),
+    )

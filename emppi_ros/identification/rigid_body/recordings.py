@@ -1,6 +1,7 @@
 """Convert recordings to motions of an arm and torques of its links."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+import copy
 import functools
 import math
 from typing import NamedTuple
@@ -31,30 +32,25 @@ _MISSING = 1.5  # usual periods: a longer one lacks a sample
 
 
 class JointDrive(NamedTuple):
-    """Recorded signals that drive a joint: measured torques, or commands of motors."""
+    """Recorded signals that drive a joint, with their gains: torques, or commands of motors."""
 
-    commands: tuple[tuple[Signal, float], ...]  # commands of motors with their gains
-    measured: tuple[Signal, ...]
+    signals: tuple[tuple[Signal, float], ...]
     scene_rotor: float  # kg m^2 or kg
 
     def torque(self, time: Array, step: float) -> Array:
         """Return the torque at times (n,); commands are averaged over a step about each."""
         total = np.zeros(len(time))
-        for signal in self.measured:
-            total += np.interp(time, signal.time, signal.values)
-        for signal, gain in self.commands:
-            total += gain * box_average(signal, time, step)
+        for signal, gain in self.signals:
+            if signal.kind == 'command':
+                total += gain * box_average(signal, time, step)
+            else:
+                total += np.interp(time, signal.time, signal.values)
         return total
 
-    def deviation(self, time: Array) -> float:
-        """Return the standard deviation of the torque noise over `time` (n,)."""
-        shares = [*((signal, 1.0) for signal in self.measured), *self.commands]
-        return math.hypot(*(gain * noise_while(signal, time) for signal, gain in shares))
-
     @property
-    def rotor(self) -> float:
-        """The rotor inertia of the scene, as far as the torque is that of motors."""
-        return self.scene_rotor if self.commands else 0.0
+    def commanded(self) -> bool:
+        """Whether the torque is that of motors."""
+        return any(signal.kind == 'command' for signal, _ in self.signals)
 
     @classmethod
     def of(cls, model: mujoco.MjModel, recording: Recording, name: str) -> 'JointDrive':
@@ -64,35 +60,44 @@ class JointDrive(NamedTuple):
                 f'position of joint {name!r} was not recorded; recorded: '
                 f'{recording.listed("position")}'
             )
-        given = [recording.signals.get((kind, name)) for kind in ('effort', 'torque')]
-        measured = tuple(signal for signal in given if signal is not None)
+        effort, external = (recording.signals.get((kind, name)) for kind in ('effort', 'torque'))
+        measured = tuple((signal, 1.0) for signal in (effort, external) if signal is not None)
         joint = scene.find(model, 'joint', name)
         rotor = float(np.ravel(model.dof_armature[model.jnt_dofadr[joint]])[0])
-        if given[0] is not None:
-            return cls((), measured, rotor)
         driving = scene.actuators_of(model, joint)
-        servos = [a for a in driving if not _is_motor(model, a)]
-        if servos and measured:
-            return cls((), measured, rotor)  # `torque`, which can only be the drive's
+        servos = [
+            a
+            for a in driving
+            if model.actuator_gaintype[a] != mujoco.mjtGain.mjGAIN_FIXED.value
+            or model.actuator_biastype[a] != mujoco.mjtBias.mjBIAS_NONE.value
+        ]
+        if effort is not None or (servos and measured):  # `torque` can only be the drive's
+            return cls(measured, rotor)
         if servos:
             servo = scene.names(model, 'actuator')[servos[0]]
             raise IdentificationError(
                 f'joint {name!r}: no torque was recorded, and commands of the servo {servo!r} '
                 f'are not torques: record effort/{name}, the torque at the link, gravity included'
             )
-        motors = {
-            matching.find_actuator(model, s): s
-            for (kind, _), s in recording.signals.items()
-            if kind == 'command'
-        }
+        motors = _commands(model, recording)
         if any(a not in motors for a in driving) or not (driving or measured):
             raise IdentificationError(
                 f'joint {name!r}: no torque was recorded: record effort/{name}, the torque at '
                 f'the link, gravity included; recorded efforts: {recording.listed("effort")}'
             )
         gains = model.actuator_gainprm[:, 0] * model.actuator_gear[:, 0]
-        held = tuple((_clip_to_range(model, a, motors[a]), float(gains[a])) for a in driving)
-        return cls(held, measured, rotor)
+        return cls((*measured, *((motors[a], float(gains[a])) for a in driving)), rotor)
+
+
+def _commands(model: mujoco.MjModel, recording: Recording) -> dict[int, Signal]:
+    """Return the recorded commands by actuator, clipped to its control range."""
+    signals = (signal for signal in recording.signals.values() if signal.kind == 'command')
+    commands = {matching.find_actuator(model, signal): signal for signal in signals}
+    for actuator, signal in commands.items():
+        if model.actuator_ctrllimited[actuator]:
+            values = np.clip(signal.values, *model.actuator_ctrlrange[actuator])
+            commands[actuator] = signal._replace(values=values)
+    return commands
 
 
 def noise_while(signal: Signal, time: Array) -> float:
@@ -107,31 +112,6 @@ def interpolate(signal: Signal, time: Array) -> Array:
     if np.max(np.diff(signal.time)) < _MISSING * signal.period:
         return np.interp(time, signal.time, signal.values)
     return np.asarray(CubicSpline(signal.time, signal.values)(time), dtype=np.float64)
-
-
-def _clip_to_range(model: mujoco.MjModel, actuator: int, command: Signal) -> Signal:
-    """Return a command clipped to the control range of its actuator."""
-    if not model.actuator_ctrllimited[actuator]:
-        return command
-    return command._replace(values=np.clip(command.values, *model.actuator_ctrlrange[actuator]))
-
-
-def _is_motor(model: mujoco.MjModel, actuator: int) -> bool:
-    return (
-        model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED.value
-        and model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE.value
-    )
-
-
-def commanded_joints(model: mujoco.MjModel, recording: Recording) -> set[str]:
-    """Return the names of joints whose actuator commands were recorded."""
-    of = [
-        matching.find_actuator(model, signal)
-        for (kind, _), signal in recording.signals.items()
-        if kind == 'command'
-    ]
-    names = scene.names(model, 'joint')
-    return {name for j, name in enumerate(names) if set(scene.actuators_of(model, j)) & set(of)}
 
 
 class ArmRecording(NamedTuple):
@@ -168,15 +148,19 @@ def read(
     moving = [_recorded_joints(plant, *pair) for pair in zip(names, recordings, strict=True)]
     check_same_joints(names, moving)
     model, loose = (arm.load(file.path, file.root, moving[0], fuse) for fuse in (True, False))
+    sprung = copy.copy(model)
     joints = scene.names(model, 'joint')
     read_recordings, weightless = list[ArmRecording](), list[bool]()
     for name, recording in zip(names, recordings, strict=True):
         with named_errors(name):
-            drives = [JointDrive.of(plant.model, recording, joint) for joint in joints]
-            weightless.append(_is_gravity_compensated(plant.model, model, drives))
-            rotors = np.array([0.0 if armature else drive.rotor for drive in drives])
-            sample = _sampler(recording, joints, drives)
-            read_recordings.append(_convert(name, model, rotors, sample, held_out, 1.0))
+            drives = {joint: JointDrive.of(plant.model, recording, joint) for joint in joints}
+            weightless.append(_is_gravity_compensated(plant.model, drives))
+            rotors = [
+                drive.scene_rotor if drive.commanded and not armature else 0.0
+                for drive in drives.values()
+            ]
+            to_links = functools.partial(_to_link_torques, sprung, np.array(rotors))
+            read_recordings.append(_read_recording(name, recording, drives, held_out, to_links))
     if any(weightless):
         if not all(weightless):
             without, having = (names[weightless.index(is_one)] for is_one in (True, False))
@@ -187,28 +171,53 @@ def read(
         model.opt.gravity[:] = 0.0
     for springs in _springs(model):
         springs[:] = 0.0  # their torques are included in the recorded ones
-    scene_rotors = np.array([drive.scene_rotor for drive in drives])
+    scene_rotors = np.array([drive.scene_rotor for drive in drives.values()])
     parts = composite_bodies.composite_parts(loose)
     return RecordedArm(model, parts, tuple(read_recordings), scene_rotors)
 
 
+def scene_file_of(plant: Plant) -> SceneFile:
+    """Return the file of a plant's scene; IdentificationError if it has none."""
+    if plant.scene is None:
+        raise IdentificationError('the model does not come from a scene file')
+    return plant.scene
+
+
 def _recorded_joints(plant: Plant, name: str, recording: Recording) -> set[str]:
     """Return the joints whose motion or torques were recorded."""
+    model, kinds = plant.model, ('position', 'effort', 'torque')
     with named_errors(name):
         for signal in recording.signals.values():
-            if signal.kind == 'command':
-                matching.find_actuator(plant.model, signal)
-            elif signal.kind != 'pose':
-                matching.check_unit(signal, plant.model)
-        kinds = 'position', 'effort', 'torque'
+            if signal.kind not in ('command', 'pose'):
+                matching.check_unit(signal, model)
         joints = {of for kind, of in recording.signals if kind in kinds}
-        joints |= commanded_joints(plant.model, recording)
+        commands = _commands(model, recording).keys()
+        for joint, of in enumerate(scene.names(model, 'joint')):
+            if commands & scene.actuators_of(model, joint):
+                joints.add(of)
         if not joints:
             raise IdentificationError(
                 "no joint's position and torque was recorded: record position and effort of "
                 'every joint of an arm'
             )
     return joints
+
+
+def _is_gravity_compensated(whole: mujoco.MjModel, drives: Mapping[str, JointDrive]) -> bool:
+    """Return whether commands exclude gravity (gravcomp): for all bodies or none."""
+    joints = [scene.find(whole, 'joint', name) for name in drives]
+    roots = whole.body_rootid[whole.jnt_bodyid[joints]]
+    moving = (whole.body_weldid > 0) & np.isin(whole.body_rootid, roots) & (whole.body_mass > 0.0)
+    share = whole.body_gravcomp[moving]
+    commanded = [drive.commanded for drive in drives.values()]
+    if not share.any() or not any(commanded):
+        return False
+    if not (np.all(share == 1.0) and all(commanded)):
+        raise IdentificationError(
+            'the model compensates gravity for some bodies only, or not all joints are driven by '
+            'commands: record the effort of every joint, gravity included'
+        )
+    return True
 
 
 def _to_link_torques(
@@ -236,55 +245,13 @@ def _springs(model: mujoco.MjModel) -> tuple[Array, ...]:
     )
 
 
-def scene_file_of(plant: Plant) -> SceneFile:
-    """Return the file of a plant's scene; IdentificationError if it has none."""
-    if plant.scene is None:
-        raise IdentificationError('the model does not come from a scene file')
-    return plant.scene
-
-
-def _is_gravity_compensated(
-    whole: mujoco.MjModel, model: mujoco.MjModel, drives: Sequence[JointDrive]
-) -> bool:
-    """Return whether commands exclude gravity (gravcomp): for all bodies or none."""
-    joints = [scene.find(whole, 'joint', name) for name in scene.names(model, 'joint')]
-    roots = whole.body_rootid[whole.jnt_bodyid[joints]]
-    moving = (whole.body_weldid > 0) & np.isin(whole.body_rootid, roots) & (whole.body_mass > 0.0)
-    share = whole.body_gravcomp[moving]
-    if not share.any() or not any(drive.commands for drive in drives):
-        return False
-    if not (np.all(share == 1.0) and all(drive.commands for drive in drives)):
-        raise IdentificationError(
-            'the model compensates gravity for some bodies only, or not all joints are driven by '
-            'commands: record the effort of every joint, gravity included'
-        )
-    return True
-
-
-class _Sampler(NamedTuple):
-    """Samples of a recording at the period of its slowest signal."""
-
-    sample: Callable[[slice], SampledSignals]
-    length: int
-    step: float
-
-
-def _convert(
-    name: str, model: mujoco.MjModel, rotors: Array, sampler: _Sampler, held_out: float,
-    tolerance: Array | float,
+def _read_recording(
+    name: str, recording: Recording, drives: Mapping[str, JointDrive], held_out: float,
+    to_links: Callable[[DifferentiatedMotion], DifferentiatedMotion],
 ) -> ArmRecording:  # fmt: skip
-    """Return the recording with a window of this tolerance."""
-    training, later = motion_samples.split_samples(*sampler, held_out, tolerance)
-    held = None if later is None else _to_link_torques(model, rotors, later)
-    convert = functools.partial(_convert, name, model, rotors, sampler, held_out)
-    return ArmRecording(name, _to_link_torques(model, rotors, training), held, convert)
-
-
-def _sampler(recording: Recording, names: Sequence[str], drives: Sequence[JointDrive]) -> _Sampler:
-    """Return the samples of motion and torque; IdentificationError if one never changes."""
-    positions = [recording.signals['position', name] for name in names]
-    forces = [[*drive.measured, *(signal for signal, _ in drive.commands)] for drive in drives]
-    every = [*positions, *(signal for of in forces for signal in of)]
+    """Return motion and torques of a recording; IdentificationError if a signal never changes."""
+    positions = [recording.signals['position', joint] for joint in drives]
+    forces = [[signal for signal, _ in drive.signals] for drive in drives.values()]
     for position in positions:
         matching.check_motion(recording, position)
     for of in forces:
@@ -292,19 +259,27 @@ def _sampler(recording: Recording, names: Sequence[str], drives: Sequence[JointD
             raise IdentificationError(
                 f'{of[0].where}: never changes: does the driver measure torques?'
             )
+    every = [*positions, *(signal for of in forces for signal in of)]
     step = max(signal.period for signal in every)
     time = common_clock(every, step, 'samples')
 
     def sample(rows: slice) -> SampledSignals:
         when = time[rows]
-        columns = [interpolate(signal, when) for signal in positions]
-        torque = [drive.torque(when, step) for drive in drives]
-        sd = [noise_while(signal, when) for signal in positions]
-        torque_sd = [drive.deviation(when) for drive in drives]
+        torque_sd = [
+            math.hypot(*(gain * noise_while(signal, when) for signal, gain in drive.signals))
+            for drive in drives.values()
+        ]
         return SampledSignals(
-            np.stack(columns, axis=1),
-            np.stack(torque, axis=1),
-            (np.array(sd), np.array(torque_sd)),
+            np.stack([interpolate(signal, when) for signal in positions], axis=1),
+            np.stack([drive.torque(when, step) for drive in drives.values()], axis=1),
+            (np.array([noise_while(s, when) for s in positions]), np.array(torque_sd)),
         )
 
-    return _Sampler(sample, len(time), step)
+    def resample(tolerance: Array | float) -> ArmRecording:
+        training, later = motion_samples.split_samples(
+            sample, len(time), step, held_out, tolerance
+        )
+        held = None if later is None else to_links(later)
+        return ArmRecording(name, to_links(training), held, resample)
+
+    return resample(1.0)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import mujoco
 import numpy as np
 
 from emppi_ros.core.arrays import Array
@@ -23,13 +22,13 @@ from emppi_ros.identification.rigid_body import (
 from emppi_ros.identification.rigid_body.inference import RigidBodyEstimate
 from emppi_ros.identification.rigid_body.joint_torques import DRY, OFFSETS, STRIBECK
 from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion
-from emppi_ros.identification.rigid_body.physical_consistency import (
+from emppi_ros.identification.rigid_body.recordings import RecordedArm
+from emppi_ros.identification.rigid_body.regressor import (
     ARMATURE,
     BODY_PARAMETERS,
     FRICTION,
+    regressor,
 )
-from emppi_ros.identification.rigid_body.recordings import RecordedArm
-from emppi_ros.identification.rigid_body.regressor import regressor
 from emppi_ros.model import scene
 from emppi_ros.recordings.signals import joint_units
 
@@ -61,41 +60,38 @@ def draw(estimate: RigidBodyEstimate, spread: float, count: int, seed: int) -> P
     drawn = body_posterior.sample_bodies(
         information, score, estimate.prior, estimate.constraints, count, rng
     )
-    return PosteriorDraws(drawn, estimate.fit.normal.non_inertial.draw(drawn, spread, rng))
+    return PosteriorDraws(drawn, estimate.fit.normal.draw(drawn, spread, rng))
 
 
 def summarize(plant: Plant, estimate: RigidBodyEstimate, draws: PosteriorDraws) -> dict[str, Any]:
     """Return the estimate of each parameter, with sd from draws, and diagnostics."""
-    recorded, theta = estimate.arm, draws.values(estimate)
-    mode, dry = estimate.fit.parameters[None], estimate.fit.coefficients[None, :, DRY]
-    best = composite_bodies.parameter_values(
-        estimate.parameter_map, estimate.constraints, mode, dry
-    )[0]
-    sd, scales = theta.std(axis=0), plant.scales
-    shares = sd / np.hypot(sd, scales)  # as if the scale were the sd of a prior
+    recorded, fit = estimate.arm, estimate.fit
+    mode = PosteriorDraws(fit.parameters[None], fit.coefficients[None])
+    sd = draws.values(estimate).std(axis=0)
+    shares = sd / np.hypot(sd, plant.scales)  # as if the scale were the sd of a prior
     names = scene.names(recorded.model, 'joint')
-    residual_rms = np.sqrt(np.mean(estimate.fit.residuals**2, axis=0))
     counts = [len(recording.training.samples.torque) for recording in recorded.recordings]
     ratios = np.array([misfit.factors for misfit in estimate.misfits])
-    factors = np.sqrt(np.average(ratios**2, axis=0, weights=counts))
-    coefficients = estimate.fit.coefficients
+    coefficients = fit.coefficients
 
     def named(values: Array) -> dict[str, float]:
         return dict(zip(names, values.tolist(), strict=True))
 
-    summary = posterior_samples.summarize(plant.unknowns, best, sd, knowledge_levels(shares))
+    summary = posterior_samples.summarize(
+        plant.unknowns, mode.values(estimate)[0], sd, knowledge_levels(shares)
+    )
     summary |= {
         'bodies': {
             name: body._asdict()
             for name, body in composite_bodies.body_inertials(
-                estimate.parameter_map, estimate.constraints, estimate.fit.parameters
+                estimate.parameter_map, estimate.constraints, fit.parameters
             )
         },
-        'friction': named(estimate.fit.parameters[FRICTION::BODY_PARAMETERS]),
+        'friction': named(fit.parameters[FRICTION::BODY_PARAMETERS]),
         'dry_friction': named(coefficients[:, DRY]),
         'stribeck_friction': named(coefficients[:, STRIBECK]),
         'stribeck_velocity': named(estimate.stribeck),
-        'armature': named(estimate.fit.parameters[ARMATURE::BODY_PARAMETERS]),
+        'armature': named(fit.parameters[ARMATURE::BODY_PARAMETERS]),
         'armature_sd': named(draws.bodies[:, ARMATURE::BODY_PARAMETERS].std(axis=0)),
         'recordings': {
             recording.name: {
@@ -116,9 +112,9 @@ def summarize(plant: Plant, estimate: RigidBodyEstimate, draws: PosteriorDraws) 
                 strict=True,
             )
         },
-        'turns': estimate.fit.iterations,
-        'torque_left': named(residual_rms),
-        'left_in_noise': named(factors),
+        'turns': fit.iterations,
+        'torque_left': named(np.sqrt(np.mean(fit.residuals**2, axis=0))),
+        'left_in_noise': named(np.sqrt(np.average(ratios**2, axis=0, weights=counts))),
     }
     return summary | {'notes': '; '.join(estimate.notes)} if estimate.notes else summary
 
@@ -146,10 +142,8 @@ def check(plant: Plant, summary: dict[str, Any], theta: Array) -> None:
 def within_bounds(plant: Plant, columns: list[int], theta: Array) -> Array:
     """Return the draws (m, K) of the kept parameters that lie within bounds."""
     low, high = (bound[columns] for bound in plant.bounds)
-    inside = theta[:, columns][
-        np.all((theta[:, columns] > low) & (theta[:, columns] < high), axis=1)
-    ]
-    return posterior_samples.first_samples(inside)
+    kept = theta[:, columns]
+    return posterior_samples.first_samples(kept[np.all((kept > low) & (kept < high), axis=1)])
 
 
 class TorqueForecast(NamedTuple):
@@ -161,72 +155,50 @@ class TorqueForecast(NamedTuple):
     draws: Array  # (N, T, nv) torques of posterior draws
     least_squares: Array  # (T, nv) torques of ordinary least squares with the same unknowns
 
-    @property
-    def off(self) -> Array:
-        """Forecast errors (T, nv) of the best estimate."""
-        return self.held_out.samples.torque - self.best
-
-    @property
-    def variance(self) -> Array:
-        """Expected variance (T, nv) of these errors."""
-        return np.diagonal(self.noise, axis1=1, axis2=2) + self.draws.var(axis=0)
-
 
 def forecast(estimate: RigidBodyEstimate, draws: PosteriorDraws) -> list[TorqueForecast]:
     """Return the torque forecast of each recording along its measured motion."""
-    recorded = estimate.arm
-    if all(recording.held_out is None for recording in recorded.recordings):
-        return []
-    least = least_squares(estimate)
-    return [
-        _forecast_recording(recorded.model, recording.held_out, estimate, draws, index, least)
-        for index, recording in enumerate(recorded.recordings)
-        if recording.held_out is not None
-    ]
-
-
-def _forecast_recording(
-    model: mujoco.MjModel,
-    held_out: DifferentiatedMotion,
-    estimate: RigidBodyEstimate,
-    draws: PosteriorDraws,
-    index: int,
-    least: Array,
-) -> TorqueForecast:
-    states, torque = held_out.samples
-    count, free = len(estimate.misfits), estimate.constraints.free
-    shapes = joint_torques.forecast_shapes(
-        held_out, estimate.unknowns, estimate.stribeck, index, count
-    )
+    model, free = estimate.arm.model, estimate.constraints.free
     parameters, coefficients = estimate.fit.parameters, estimate.fit.coefficients
-    rows = regressor(model, *states)
-    bodies = (np.vstack([parameters, draws.bodies]) @ rows.T).reshape(-1, *torque.shape)
-    numbers = np.concatenate([coefficients[None], draws.coefficients])[:, None]
-    torques = bodies + np.sum(shapes * numbers, axis=-1)
-    slopes = arm.torque_jacobian(arm.with_parameters(model, parameters), states)
-    noise = slopes * held_out.noise.states.ravel() ** 2 @ np.swapaxes(slopes, 1, 2)
-    misfit = np.diag((held_out.noise.torque * estimate.misfits[index].factors) ** 2)
-    fixed = (rows[:, ~free] @ parameters[~free]).reshape(torque.shape)
-    theirs = torque_fit.linear_columns(model, states, shapes, free) @ least
-    return TorqueForecast(
-        held_out, torques[0], noise + misfit, torques[1:], fixed + theirs.reshape(torque.shape)
-    )
+    held_out = [recording.held_out for recording in estimate.arm.recordings]
+    least = least_squares(estimate) if any(held_out) else np.empty(0)
+    forecasts = []
+    for index, part in enumerate(held_out):
+        if part is None:
+            continue
+        states, torque = part.samples
+        shapes = joint_torques.shapes_of(
+            part, estimate.unknowns, estimate.stribeck, index, len(held_out)
+        )
+        rows = regressor(model, *states)
+        bodies = (np.vstack([parameters, draws.bodies]) @ rows.T).reshape(-1, *torque.shape)
+        numbers = np.concatenate([coefficients[None], draws.coefficients])[:, None]
+        torques = bodies + np.sum(shapes * numbers, axis=-1)
+        slopes = arm.torque_jacobian(arm.with_parameters(model, parameters), states)
+        noise = slopes * part.noise.states.ravel() ** 2 @ np.swapaxes(slopes, 1, 2)
+        misfit = np.diag((part.noise.torque * estimate.misfits[index].factors) ** 2)
+        fixed = (rows[:, ~free] @ parameters[~free]).reshape(torque.shape)
+        theirs = torque_fit.linear_columns(model, states, shapes, free) @ least
+        forecasts.append(
+            TorqueForecast(
+                part, torques[0], noise + misfit, torques[1:], fixed + theirs.reshape(torque.shape)
+            )
+        )
+    return forecasts
 
 
 def least_squares(estimate: RigidBodyEstimate) -> Array:
     """
     Return the unknowns (p,) by ordinary least squares, for comparison.
 
-    All torques have the same weight, and bodies may be inconsistent. Unexcited combinations have
-    the smallest norm, in units of their columns.
+    All torques have the same weight, and bodies may be inconsistent.
     """
-    recorded = estimate.arm
-    parts = [recording.training for recording in recorded.recordings]
+    model, free = estimate.arm.model, estimate.constraints.free
+    parts = [recording.training for recording in estimate.arm.recordings]
     samples, _ = motion_samples.concatenate(parts)
     shapes = joint_torques.shapes(parts, estimate.unknowns, estimate.stribeck)
-    free = estimate.constraints.free
-    rows = torque_fit.linear_columns(recorded.model, samples.states, shapes, free)
-    fixed = regressor(recorded.model, *samples.states)[:, ~free] @ estimate.fit.parameters[~free]
+    rows = torque_fit.linear_columns(model, samples.states, shapes, free)
+    fixed = regressor(model, *samples.states)[:, ~free] @ estimate.fit.parameters[~free]
     units = np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)
     solution: Array = np.linalg.lstsq(rows / units, samples.torque.ravel() - fixed, rcond=_RANK)[0]
     return solution / units
@@ -238,28 +210,27 @@ def summarize_forecasts(
     """
     Return rms forecast errors of joints: in N m (or N), in standard deviations, and in percent.
 
-    Percent are of the standard deviation of the measured torque, and also given for ordinary
-    least squares.
+    Percent are of the standard deviation of torques, and also given for ordinary least squares.
     """
     if not forecasts:
         return {}
-    names = scene.names(recorded.model, 'joint')
-    square = np.concatenate([part.off for part in forecasts]) ** 2
-    variance = np.concatenate([part.variance for part in forecasts])
-    measured = [part.held_out.samples.torque for part in forecasts]
-    theirs = [part.held_out.samples.torque - part.least_squares for part in forecasts]
-    errors = square, square / variance, np.concatenate(theirs) ** 2
+    measured = np.concatenate([part.held_out.samples.torque for part in forecasts])
+    square = (measured - np.concatenate([part.best for part in forecasts])) ** 2
+    variance = np.concatenate(
+        [np.diagonal(f.noise, axis1=1, axis2=2) + f.draws.var(axis=0) for f in forecasts]
+    )
+    theirs = (measured - np.concatenate([part.least_squares for part in forecasts])) ** 2
+    errors = square, square / variance, theirs
     error, share, least = (np.sqrt(np.mean(x, axis=0)) for x in errors)
-    percent = 100.0 / np.concatenate(measured).std(axis=0)
-    return {
-        key: dict(zip(names, values.tolist(), strict=True))
-        for key, values in (
-            ('held_out_error', error),
-            ('held_out_in_noise', share),
-            ('held_out_percent', percent * error),
-            ('least_squares_percent', percent * least),
-        )
+    percent = 100.0 / measured.std(axis=0)
+    rows = {
+        'held_out_error': error,
+        'held_out_in_noise': share,
+        'held_out_percent': percent * error,
+        'least_squares_percent': percent * least,
     }
+    names = scene.names(recorded.model, 'joint')
+    return {key: dict(zip(names, row.tolist(), strict=True)) for key, row in rows.items()}
 
 
 def futures(

@@ -1,15 +1,12 @@
 """
 Maximum-likelihood fit of bodies to noisy torques and noisy motion.
 
-The columns of the regressor have different noise, all of which stems from positions, velocities
-and accelerations. So the motion s is estimated along with the parameters b: deviations of the
-measured motion and torques count in units of their noise (orthogonal distance regression). With
-torques linearized about the current estimate, X(s) b + J ds, the motion is eliminated: it adds J V
-J' to the covariance of torques, V being that of the measured motion. The remaining linear
-regression for b alternates with updates of the motion.
-
-Torques that are linear in other unknowns, such as dry friction and sensor offsets, are eliminated
-from the normal equations of the bodies.
+The motion s is estimated along with the parameters b: deviations of the measured motion and
+torques count in units of their noise (orthogonal distance regression). With torques linearized
+about the current estimate, X(s) b + J ds, the motion is eliminated: it adds J V J' to the
+covariance of torques, V being that of the measured motion. The linear regression for b alternates
+with updates of the motion. Torques that are linear in other unknowns, such as dry friction and
+sensor offsets, are eliminated from the normal equations of the bodies.
 """
 
 from typing import NamedTuple
@@ -19,12 +16,13 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.rigid_body import arm, body_posterior
-from emppi_ros.identification.rigid_body.motion_samples import (
-    MotionNoise,
-    MotionSamples,
-    estimate_noise,
+from emppi_ros.identification.rigid_body import arm
+from emppi_ros.identification.rigid_body.body_posterior import (
+    BodyConstraints,
+    InertialPrior,
+    fit_bodies,
 )
+from emppi_ros.identification.rigid_body.motion_samples import MotionNoise, MotionSamples
 from emppi_ros.identification.rigid_body.regressor import regressor
 
 _PRIOR_SCALE = 10.0  # prior sd of non-inertial torques, in units of the rms torque
@@ -35,55 +33,30 @@ _CONVERGED_CHANGE = 1e-2  # rms change of the motion, in standard deviations of 
 _RANK = 1e-8  # relative to the largest: smaller ones are unexcited
 
 
-class NonInertialTorques(NamedTuple):
-    """Coefficients (nv, e) of non-inertial torques given bodies b: `constant` - `gain` b."""
+class NormalEquations(NamedTuple):
+    """
+    Normal equations of bodies after elimination of non-inertial torques.
 
+    The coefficients of non-inertial torques given bodies b are `constant` - `gain` b.
+    """
+
+    information: Array  # (12 B, 12 B) X' S^-1 X
+    score: Array  # (12 B,) X' S^-1 y
     constant: Array  # (nv e,)
     gain: Array  # (nv e, 12 B)
-    cross: Array  # (12 B, nv e) block of the normal equations
-    information: Array  # (nv e, nv e) block of the normal equations
+    of_coefficients: Array  # (nv e, nv e) information about coefficients given bodies
     joints: int
 
-    def given(self, bodies: Array) -> Array:
+    def coefficients(self, bodies: Array) -> Array:
         """Return the most likely coefficients (nv, e) given bodies (12 B,)."""
         return (self.constant - self.gain @ bodies).reshape(self.joints, -1)
 
     def draw(self, bodies: Array, spread: float, rng: np.random.Generator) -> Array:
         """Return samples (n, nv, e) given bodies (n, 12 B), with `spread` times the sd."""
-        root = np.linalg.cholesky(self.information)
+        root = np.linalg.cholesky(self.of_coefficients)
         normal = rng.standard_normal((len(root), len(bodies)))
         drawn = self.constant - bodies @ self.gain.T + spread * np.linalg.solve(root.T, normal).T
         return drawn.reshape(len(bodies), self.joints, -1)
-
-
-def eliminate_non_inertial(
-    white: Array, torque: Array, shapes: Array | None, x: Array, y: Array
-) -> NonInertialTorques:
-    """
-    Return the elimination of non-inertial torques from the normal equations of bodies.
-
-    `white` (n, nv, nv) whitens torques (n, nv); x (n nv, 12 B) and y (n nv,) are whitened. The
-    non-inertial torque of a joint is `shapes` (n, nv, e) times its coefficients.
-    """
-    n, nv = torque.shape
-    shapes = np.zeros((n, nv, 0)) if shapes is None else shapes
-    by_joint = np.eye(nv)[None, :, :, None] * shapes[:, :, None, :]
-    z = (white @ by_joint.reshape(n, nv, -1)).reshape(n * nv, -1)
-    scale = np.where(shapes.any(axis=0), _PRIOR_SCALE, _UNUSED)
-    before = (scale * np.sqrt(np.mean(torque**2, axis=0))[:, None]).ravel()
-    information = z.T @ z + np.diag(before**-2.0)
-    cross = x.T @ z
-    constant = np.asarray(np.linalg.solve(information, z.T @ y), np.float64)
-    gain = np.asarray(np.linalg.solve(information, cross.T), np.float64)
-    return NonInertialTorques(constant, gain, cross, information, nv)
-
-
-class NormalEquations(NamedTuple):
-    """Normal equations of bodies after elimination of non-inertial torques."""
-
-    information: Array  # (12 B, 12 B) X' S^-1 X
-    score: Array  # (12 B,) X' S^-1 y
-    non_inertial: NonInertialTorques
 
 
 class TorqueFit(NamedTuple):
@@ -100,47 +73,52 @@ class TorqueFit(NamedTuple):
 
 
 def normal_equations(
-    model: mujoco.MjModel, states: Array, target: Array, covariance: Array, extra: Array | None
+    model: mujoco.MjModel, states: Array, target: Array, covariance: Array, shapes: Array
 ) -> NormalEquations:
     """Return those of torques (n, nv) with covariances (n, nv, nv); see `fit_torques`."""
     n, nv = target.shape
     white = np.linalg.inv(np.linalg.cholesky(covariance))
     x = (white @ regressor(model, *states).reshape(n, nv, -1)).reshape(n * nv, -1)
     y = (white @ target[:, :, None]).ravel()
-    non_inertial = eliminate_non_inertial(white, target, extra, x, y)
-    information = x.T @ x - non_inertial.cross @ non_inertial.gain
-    score = x.T @ y - non_inertial.cross @ non_inertial.constant
-    return NormalEquations(information, score, non_inertial)
+    z = (white @ _by_joint(shapes)).reshape(n * nv, -1)
+    scale = np.where(shapes.any(axis=0), _PRIOR_SCALE, _UNUSED)
+    before = (scale * np.sqrt(np.mean(target**2, axis=0))[:, None]).ravel()
+    of_coefficients = z.T @ z + np.diag(before**-2.0)
+    cross = x.T @ z
+    constant = np.asarray(np.linalg.solve(of_coefficients, z.T @ y), np.float64)
+    gain = np.asarray(np.linalg.solve(of_coefficients, cross.T), np.float64)
+    information, score = x.T @ x - cross @ gain, x.T @ y - cross @ constant
+    return NormalEquations(information, score, constant, gain, of_coefficients, nv)
+
+
+def _by_joint(shapes: Array) -> Array:
+    """Return the columns (n, nv, nv e) of shapes (n, nv, e): each joint has its own."""
+    n, nv, count = shapes.shape
+    return (np.eye(nv)[None, :, :, None] * shapes[:, :, None, :]).reshape(n, nv, nv * count)
 
 
 def fit_torques(
     model: mujoco.MjModel,
     samples: MotionSamples,
-    noise: MotionNoise | None = None,
-    prior: body_posterior.InertialPrior | None = None,
-    constraints: body_posterior.BodyConstraints | None = None,
-    extra: Array | None = None,
+    noise: MotionNoise,
+    prior: InertialPrior,
+    constraints: BodyConstraints,
+    shapes: Array,
 ) -> TorqueFit:
     """
     Return the bodies that explain samples of one recording, or of several concatenated.
 
-    The model is as for `regressor`; its masses have no effect. The noise is estimated by default.
-    `extra` (n, nv, e) are shapes of non-inertial torques, such as 1 for an offset, with unknown
-    coefficients. IdentificationError if shapes do not match, or a torque has no noise or never
-    changes.
+    The model is as for `regressor`; its masses have no effect. `shapes` (n, nv, e) are those of
+    non-inertial torques, such as 1 for an offset, with unknown coefficients. IdentificationError
+    if a torque has no noise.
     """
-    noise = noise or estimate_noise(samples)
-    if samples.torque.shape != samples.states.shape[1:]:
-        raise IdentificationError(
-            f'states {samples.states.shape} and torques {samples.torque.shape} do not match'
-        )
     if not np.all(noise.torque > 0.0):
         raise IdentificationError('torques have no noise: it must be positive to weigh them')
     noise = noise.of_each(len(samples.torque))
     torque_covariance = noise.torque[:, :, None] ** 2 * np.eye(model.nv)
     variance = _flatten(noise.states) ** 2
-    normal = normal_equations(model, samples.states, samples.torque, torque_covariance, extra)
-    bodies = body_posterior.fit_bodies(normal.information, normal.score, prior, constraints)
+    normal = normal_equations(model, samples.states, samples.torque, torque_covariance, shapes)
+    bodies = fit_bodies(normal.information, normal.score, prior, constraints)
     measured, states = _flatten(samples.states), samples.states
     iterations, change = 0, np.inf
     while iterations < _MAX_ITERATIONS and change > _CONVERGED_CHANGE:
@@ -149,11 +127,11 @@ def fit_torques(
         gain = variance[:, :, None] * np.swapaxes(slopes, 1, 2)
         covariance = slopes @ gain + torque_covariance
         target = samples.torque - _matvec(slopes, measured - _flatten(states))
-        normal = normal_equations(model, states, target, covariance, extra)
-        bodies = body_posterior.fit_bodies(normal.information, normal.score, prior, constraints)
+        normal = normal_equations(model, states, target, covariance, shapes)
+        bodies = fit_bodies(normal.information, normal.score, prior, constraints)
         residuals = target - arm.motion_torques(arm.with_parameters(model, bodies), states)
-        non_inertial = normal.non_inertial.given(bodies)
-        residuals -= 0.0 if extra is None else np.sum(extra * non_inertial, axis=2)
+        coefficients = normal.coefficients(bodies)
+        residuals -= np.sum(shapes * coefficients, axis=2)
         white = np.asarray(np.linalg.solve(covariance, residuals[:, :, None]), np.float64)
         moved = measured + _matvec(gain, white[:, :, 0])
         steps = (moved - _flatten(states)) / np.sqrt(np.maximum(variance, _MIN_VARIANCE))
@@ -161,7 +139,7 @@ def fit_torques(
         states = np.stack(np.split(moved, 3, axis=1))
     modelled = samples.torque - residuals
     return TorqueFit(
-        bodies, states, normal, non_inertial, residuals, covariance, modelled, iterations
+        bodies, states, normal, coefficients, residuals, covariance, modelled, iterations
     )
 
 
@@ -175,14 +153,9 @@ def _matvec(matrices: Array, vectors: Array) -> Array:
 
 
 def linear_columns(model: mujoco.MjModel, states: Array, shapes: Array, free: Bools) -> Array:
-    """
-    Return the regressor (n nv, p) of the free parameters of bodies and of non-inertial torques.
-
-    `shapes` (n, nv, e) are those of the latter; joints follow one another.
-    """
-    n, nv, count = shapes.shape
-    by_joint = (np.eye(nv)[None, :, :, None] * shapes[:, :, None, :]).reshape(n * nv, nv * count)
-    return np.column_stack([regressor(model, *states)[:, free], by_joint])
+    """Return the regressor (n nv, p) of free parameters of bodies, and of shapes (n, nv, e)."""
+    rows = regressor(model, *states)
+    return np.column_stack([rows[:, free], _by_joint(shapes).reshape(len(rows), -1)])
 
 
 def estimate_lag(
@@ -192,9 +165,8 @@ def estimate_lag(
     """
     Return the lag of torques, in s, and the share of the excess residual that it explains.
 
-    A lagging torque deviates by minus the lag times its rate. The residuals of a fit are regressed
-    on that rate, together with the free columns of bodies and the `shapes` (n, nv, e) of
-    non-inertial torques. Samples of states (3, n, nv) are `step` apart.
+    The residuals of a fit are regressed on the rate of torques, together with the free columns of
+    bodies and `shapes` (n, nv, e). Samples of states (3, n, nv) are `step` apart.
     """
     weight = 1.0 / np.sqrt(np.diagonal(fit.covariance, axis1=1, axis2=2)).ravel()
     rate = np.gradient(fit.predicted, step, axis=0).ravel()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from emppi_ros.calibration import scores
+from emppi_ros.calibration import belief_scores as scores
 
 FLAT = np.zeros(1)
 finite = st.floats(-1e3, 1e3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.belief.belief_session import BeliefSession
-from emppi_ros.calibration import recording
+from emppi_ros.calibration import runs
 from emppi_ros.tasks.task import load_task
 
 
@@ -16,7 +16,7 @@ def task():
 @pytest.fixture(scope='module')
 def calls(task):
     """Measurements of one second."""
-    _, calls = recording.record(task, 0, {}, 1.0)
+    _, calls = runs.record(task, 0, {}, 1.0)
     return calls
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from emppi_ros.calibration import ranks, scores
+from emppi_ros.calibration import belief_scores
 from emppi_ros.calibration.runs import JudgedParameter, RunResult, SettingResult
 from emppi_ros.calibration.settings import OWN
 
@@ -37,14 +37,13 @@ def conjugate() -> Callable[..., list[RunResult]]:
                     ess=1.0,
                     reinjected=0,
                     misfit=(),
-                    collapsed=(),
                     unidentifiable=(),
                     particles=cost,
                     update_ms=float(cost),
                 )
                 for name, (factor, shift, cost) in settings.items()
             }
-            results.append(RunResult(seed, 'mean' if seed in beyond else '', True, of, 0.0))
+            results.append(RunResult(seed, 'mean' if seed in beyond else '', of, 0.0))
         return results
 
     return make
@@ -60,17 +59,15 @@ def judge(values: np.ndarray, truth: float, rng: np.random.Generator) -> JudgedP
     """Return the scores of particles of equal weight."""
     flat = np.full(len(values), -np.log(len(values)))
     low, high = np.quantile(values, [0.05, 0.95])
-    error = (truth - values.mean()) / values.std()
+    mean, sd = values.mean(), values.std()
     return JudgedParameter(
-        rank=ranks.rank(flat, values, truth, rng),
-        inside_50=float(scores.is_inside(flat, values, truth, 0.5)),
-        inside_90=float(scores.is_inside(flat, values, truth, 0.9)),
-        inside_end=bool(low <= truth <= high),
-        mean_square_z=error**2,
-        log_score=scores.normal_log_score(values.mean(), values.std(), truth),
+        float(belief_scores.is_inside(flat, values, truth, 0.5)),
+        float(belief_scores.is_inside(flat, values, truth, 0.9)),
+        ((truth - mean) / sd) ** 2,
+        belief_scores.crps(flat, values, truth),
+        belief_scores.normal_log_score(mean, sd, truth),
+        **{'found_s': None, 'changes': False, 'recovered_s': None},
+        **{'true': truth, 'mean': mean, 'sd': sd, 'low': low, 'high': high},
+        rank=belief_scores.rank(flat, values, truth, rng),
         contraction=1.0 - values.var(),
-        true=truth,
-        mean=values.mean(),
-        low=low,
-        high=high,
     )

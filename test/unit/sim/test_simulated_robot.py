@@ -111,7 +111,7 @@ def test_efforts_are_the_torques_that_links_need(name):
     for before, now in itertools.pairwise(seen[200:]):  # servos have settled
         place[task.map.qpos], state[1, dofs] = now.position, now.velocity
         state[2, dofs] = (now.velocity - before.velocity) / task.simulation.timestep_s
-        needed = arm.inverse_dynamics(model, data, place, *state[1:])[dofs]
+        needed = arm.motion_torques(model, (place[None], *state[1:, None]))[0, dofs]
         off = max(off, np.abs(now.effort - needed).max())
         fastest = max(fastest, np.abs(state[2, dofs]).max())
     # half a step late at 10 rad/s: 0.5 % of what changes; rotors of 0.1 kg m^2 would show

@@ -12,7 +12,7 @@ import yaml
 from benchmarks.identify import pendulums
 from emppi_ros.cli import main
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.filter import recordings
+from emppi_ros.identification.filter import likelihood
 from emppi_ros.identification.filter.likelihood import RecordingLikelihood
 from emppi_ros.recordings.motion import delay_rows
 from emppi_ros.recordings.recordings import delay_inputs, read_recording
@@ -99,8 +99,8 @@ def test_the_likelihood_of_a_delay_is_that_of_later_commands(files):
     table, file = files
     task, recording = load_task(str(file)), read_recording([table])
     theta = np.array([list(TRUTH.values()), [*list(TRUTH.values())[:2], 0.0]])
-    data = recordings.build(task, recording)
-    late = recordings.build(task, delay_inputs(recording, TRUTH['delay'])).commands
+    data = likelihood.build(task, recording)
+    late = likelihood.build(task, delay_inputs(recording, TRUTH['delay'])).commands
     found, same = (
         RecordingLikelihood(task, [data._replace(commands=commands)], 2, threads=1)
         .log_likelihood(theta)

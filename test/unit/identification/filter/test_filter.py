@@ -10,7 +10,7 @@ from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.app.synthetic_recording import sensor_signals
 from emppi_ros.core import weights
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.filter import method, recordings, smc
+from emppi_ros.identification.filter import likelihood, method, smc
 from emppi_ros.identification.filter.likelihood import RecordingLikelihood
 from emppi_ros.identification.filter.smc import SmcConfig
 from emppi_ros.model.parameters import Parameter
@@ -45,7 +45,7 @@ def test_log_likelihoods_are_those_of_the_belief(name):
     loop = ClosedLoop(task, 3)
     theta = loop.filter.belief.theta.copy()
     trace = loop.run(2.5)
-    seen = recordings.build(task, record(task, trace))
+    seen = likelihood.build(task, record(task, trace))
     found = RecordingLikelihood(task, [seen], len(theta), threads=1).log_likelihood(theta)
     assert np.ptp(found) > 1.0  # nats: the particles differ
     # sums of about a thousand nats, in another order
@@ -99,9 +99,7 @@ def test_an_inference_resumes_at_any_power_bit_for_bit():
     assert len(states) == len(whole.powers) - 1 > 3
     for state in states:
         kept = {name: np.asarray(part) for name, part in state._asdict().items()}
-        again = infer(
-            state=smc.SmcState.from_arrays(kept), seed=7
-        )  # the state has its own random generator
+        again = infer(state=smc.SmcState(**kept), seed=7)  # it has its own random generator
         for one, other in zip(again, whole, strict=True):
             np.testing.assert_array_equal(one, other)
 
@@ -147,24 +145,24 @@ def push():
 @pytest.mark.slow
 def test_friction_is_identified_from_a_push(push):
     task, recording, truth = push
-    found = method.infer_task(task, [recording], SmcConfig(particles=60), 0, threads=1)
-    row = method.summarize(task, found)['parameters']['block_friction']
+    _, found = method.infer_task(task, [recording], SmcConfig(particles=60), 0, threads=1)
+    row = found['parameters']['block_friction']
     assert row['sd'] < 0.5 * 0.15  # that of the prior
     # four standard deviations of the particles
     assert row['value'] == pytest.approx(truth[1], abs=4.0 * row['sd'])
-    assert max(found.innovations.values()) < 1.0  # the task assumes more noise than there is
+    assert max(found['innovations'].values()) < 1.0  # the task assumes more noise than there is
 
 
 @pytest.mark.slow
 def test_a_cluster_changes_no_bit(push, cluster):
     task, recording, _ = push
     short = SmcConfig(particles=5, moves=1, power=0.01)  # two workers: blocks of 3 and 2
-    here = method.infer_task(task, [recording], short, 0, threads=1)
-    there = method.infer_task(
+    here, _ = method.infer_task(task, [recording], short, 0, threads=1)
+    there, _ = method.infer_task(
         task, [recording], short, 0, threads=1,
         scheduler=cluster.address,
     )  # fmt: skip
-    for one, other in zip(there.posterior, here.posterior, strict=True):
+    for one, other in zip(there, here, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

@@ -1,11 +1,16 @@
 """The arm whose bodies are identified."""
 
+from pathlib import Path
+import sys
+
 import numpy as np
 import pytest
 
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identification.rigid_body import arm, physical_consistency
+from emppi_ros.identification.rigid_body import arm, regressor
 from emppi_ros.identification.rigid_body.motion_samples import MotionNoise, MotionSamples
+
+sys.path.insert(0, str(Path(__file__).parent))  # the modules beside this one
 
 
 @pytest.fixture(scope='session')
@@ -19,8 +24,8 @@ def are_consistent():
     """Return a function that says which bodies (B,) are physically consistent, up to rounding."""
 
     def judge(parameters):
-        rows = parameters.reshape(-1, physical_consistency.BODY_PARAMETERS)
-        least = [np.linalg.eigvalsh(physical_consistency.pseudo_inertia(row))[0] for row in rows]
+        rows = parameters.reshape(-1, regressor.BODY_PARAMETERS)
+        least = [np.linalg.eigvalsh(regressor.pseudo_inertia(row))[0] for row in rows]
         size = np.abs(rows[:, :10]).max(axis=1)
         positive = (rows[:, 0] > 0.0) & (rows[:, 10:] >= 0.0).all(axis=1)
         return (np.array(least) > -1e-9 * size) & positive

@@ -1,5 +1,6 @@
 """Torques of an arm match the regressor, and noise is estimated from its recordings."""
 
+from free_bodies import estimate_noise
 import numpy as np
 import pytest
 
@@ -8,7 +9,6 @@ from emppi_ros.identification.rigid_body import (
     arm,
     excitation_trajectory,
     motion_samples,
-    physical_consistency,
     regressor,
 )
 from emppi_ros.recordings.noise import difference_noise
@@ -18,9 +18,7 @@ def _bodies(rng, count):
     """Return consistent bodies (12 count,): positive pseudo-inertias, friction and armature."""
     bodies = []
     for root in rng.normal(0.0, 0.5, (count, 4, 4)):
-        bodies.append(
-            np.append(physical_consistency.from_pseudo_inertia(root @ root.T), rng.random(2))
-        )
+        bodies.append(np.append(regressor.from_pseudo_inertia(root @ root.T), rng.random(2)))
     return np.concatenate(bodies)
 
 
@@ -72,7 +70,7 @@ def test_noise_is_estimated_from_a_moving_arm(panda, rng, add_noise):
     )
     clean = motion_samples.MotionSamples(states, arm.motion_torques(panda, states))
     noisy, noise = add_noise(clean, 0.1, 0.05, rng)
-    estimate = motion_samples.estimate_noise(noisy)
+    estimate = estimate_noise(noisy)
     # fifth differences of 2000 samples are correlated: standard errors of about 3 %, times four
     np.testing.assert_allclose(estimate.states, noise.states, rtol=0.12)
     np.testing.assert_allclose(estimate.torque, noise.torque, rtol=0.12)

@@ -10,9 +10,12 @@ from emppi_ros.identification.rigid_body import (
     arm,
     composite_bodies,
     mjcf_export,
-    physical_consistency,
 )
-from emppi_ros.identification.rigid_body.regressor import model_parameters, regressor
+from emppi_ros.identification.rigid_body.regressor import (
+    model_parameters,
+    pseudo_inertia,
+    regressor,
+)
 
 SCENE = """<mujoco {compiler}>{before}<worldbody>{other}
   <body name="upper"><joint name="shoulder"/>{second}<geom size="0.1 0.1 0.2" type="box" mass="2"/>
@@ -35,7 +38,7 @@ def test_pseudo_inertias_of_parts_add_up_to_those_of_composite_bodies():
         for part in composite_bodies.composite_parts(loose):
             total[part.body_index] += part.parameters
             back = composite_bodies.transform_inertia(part.parameters, np.linalg.inv(part.pose))
-            assert np.linalg.eigvalsh(physical_consistency.pseudo_inertia(back))[0] > 0.0
+            assert np.linalg.eigvalsh(pseudo_inertia(back))[0] > 0.0
         np.testing.assert_allclose(
             total, model_parameters(whole).reshape(-1, 12)[:, :10], atol=1e-12
         )
@@ -95,16 +98,9 @@ def test_a_link_without_a_name_is_reported_by_its_joint(tmp_path):
 def test_inertias_that_mujoco_changes_are_an_error(tmp_path):
     body = mjcf_export.BodyInertial(0.7, [0.0, 0.0, 0.03], [2e-3, 2e-3, 1e-3, 0.0, 0.0, 0.0])
     path = write(tmp_path)
-    text = mjcf_export.to_mjcf(
-        SceneFile(path, tmp_path), {'tool': body}, mjcf_export.JointProperties({}, {}, {}), 1e-3
-    )
+    text = mjcf_export.to_mjcf(SceneFile(path, tmp_path), {'tool': body}, {}, 1e-3)
     found = mujoco.MjModel.from_xml_string(text).body('tool').inertia
     np.testing.assert_allclose(np.sort(found), [1e-3, 2e-3, 2e-3], rtol=1e-5)  # six digits
     path = write(tmp_path, before='<compiler boundinertia="0.01"/>')
     with pytest.raises(IdentificationError, match="body 'tool' cannot be written to MJCF: .*m"):
-        mjcf_export.to_mjcf(
-            SceneFile(path, tmp_path),
-            {'tool': body},
-            mjcf_export.JointProperties({}, {}, {}),
-            1e-3,
-        )
+        mjcf_export.to_mjcf(SceneFile(path, tmp_path), {'tool': body}, {}, 1e-3)

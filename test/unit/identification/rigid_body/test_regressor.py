@@ -1,12 +1,12 @@
 """The regressor times a model's own parameters is MuJoCo's inverse dynamics."""
 
+from free_bodies import fit_bodies
 import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identification.rigid_body import body_posterior, physical_consistency, regressor
+from emppi_ros.identification.rigid_body import regressor
 from emppi_ros.identification.rigid_body.body_posterior import InertialPrior
 from emppi_ros.model import scene
 
@@ -92,19 +92,47 @@ def test_consistency_of_bodies_improves_torque_predictions(panda):
         torque += 0.05 * torque.std() * rng.standard_normal(len(torque))
         rows = regressor.regressor(panda, *(states + sd * rng.standard_normal(states.shape)))
         least = np.linalg.lstsq(rows, torque, rcond=1e-8)[0]
-        possible = body_posterior.fit_bodies(rows.T @ rows, rows.T @ torque, weak)
+        possible = fit_bodies(rows.T @ rows, rows.T @ torque, weak)
         clean = regressor.regressor(panda, *others)
         errors.append([np.mean((clean @ (b - true)) ** 2) for b in (least, possible)])
         for body in possible.reshape(-1, 12):
-            moments = np.linalg.eigvalsh(physical_consistency.pseudo_inertia(body))
+            moments = np.linalg.eigvalsh(regressor.pseudo_inertia(body))
             assert body[0] > 0.0 and body[10] >= 0.0 and moments[0] > -1e-9  # rounding
     before, after = np.mean(errors, axis=0)
     # a bound: the measured ratio is a third or less
     assert after < 0.7 * before
 
 
-def test_unsupported_models_and_wrong_sizes_are_errors(block, slider):
-    with pytest.raises(IdentificationError, match='fixed base'):
-        regressor.regressor(block, *np.zeros((3, 1, block.nv)))
-    with pytest.raises(IdentificationError, match=r'qpos \(1, 2\).* expected \(n, 1\) each'):
-        regressor.regressor(slider, *np.zeros((3, 1, 2)))
+def _possible(rng):
+    """Return a random body, of ten point masses, friction and armature."""
+    mass, place = rng.uniform(0.1, 1.0, 10), rng.normal(0.2, 0.5, (10, 3))
+    square = (mass[:, None] * place).T @ place
+    inertia = np.trace(square) * np.eye(3) - square
+    return np.array([mass.sum(), *(mass @ place), *inertia[np.triu_indices(3)], *rng.random(2)])
+
+
+def _moments(actual):
+    """Return the moments of inertia (3,) at the centre of mass, ascending, by parallel axes."""
+    xx, xy, xz, yy, yz, zz = actual[4:10]
+    centre = actual[1:4] / actual[0]
+    shift = actual[0] * (centre @ centre * np.eye(3) - np.outer(centre, centre))
+    return np.linalg.eigvalsh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - shift)
+
+
+def test_pseudo_inertias_convert_back_to_parameters(rng):
+    for actual in (_possible(rng), rng.standard_normal(12)):
+        full = regressor.pseudo_inertia(actual)
+        again = regressor.from_pseudo_inertia(full)
+        np.testing.assert_allclose(again, actual[:10], rtol=1e-12, atol=1e-14)  # rounding
+
+
+def test_the_pseudo_inertia_is_positive_definite_iff_the_triangle_inequality_holds(rng):
+    signs = set()
+    for _ in range(300):
+        actual = _possible(rng)
+        actual[4:10] += rng.normal(0.0, 1.0, 6)
+        low, middle, high = _moments(actual)
+        positive = np.linalg.eigvalsh(regressor.pseudo_inertia(actual))[0] > 0.0
+        assert positive == (high < low + middle and low > 0.0)
+        signs.add(positive)
+    assert signs == {True, False}

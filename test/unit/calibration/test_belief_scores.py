@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emppi_ros.calibration import ranks, summary, verdict
+from emppi_ros.calibration import belief_scores, summary, verdict
 from emppi_ros.calibration.settings import OWN
 
 RUNS = 400
@@ -29,8 +29,10 @@ def test_ranks_of_weighted_particles_are_uniform() -> None:
         truth = rng.standard_normal()
         observed = truth + noise * rng.standard_normal()
         values = rng.standard_normal(2000)
-        found.append(ranks.rank(-0.5 * ((observed - values) / noise) ** 2, values, truth, rng))
-    assert ranks.histogram(found).probability > LEVEL
+        found.append(
+            belief_scores.rank(-0.5 * ((observed - values) / noise) ** 2, values, truth, rng)
+        )
+    assert summary.histogram(found).probability > LEVEL
 
 
 @pytest.mark.parametrize(
@@ -53,15 +55,15 @@ def test_other_posteriors_are_detected_and_named(
 def test_each_rank_is_equally_likely_if_all_draws_equal_the_truth(
     rng: np.random.Generator,
 ) -> None:
-    found = [ranks.rank(np.zeros(3), np.ones(3), 1.0, rng) for _ in range(2000)]
-    assert ranks.histogram(found).probability > LEVEL
-    assert (min(found), max(found)) == (0, ranks.DRAWS)
+    found = [belief_scores.rank(np.zeros(3), np.ones(3), 1.0, rng) for _ in range(2000)]
+    assert summary.histogram(found).probability > LEVEL
+    assert (min(found), max(found)) == (0, belief_scores.DRAWS)
 
 
 @pytest.mark.slow
 def test_a_bin_count_is_within_its_band_95_percent_of_the_time(rng: np.random.Generator) -> None:
-    draws = rng.integers(ranks.DRAWS + 1, size=(2000, 60))
-    histograms = [ranks.histogram(row.tolist()) for row in draws]
+    draws = rng.integers(belief_scores.DRAWS + 1, size=(2000, 60))
+    histograms = [summary.histogram(row.tolist()) for row in draws]
     inside = np.mean([one.low <= one.counts[0] <= one.high for one in histograms])
     # four standard deviations of the share of 2000 draws; counts are whole, so that it may be more
     assert inside >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 2000)

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from emppi_ros.calibration import recording, settings
-from emppi_ros.calibration.runs import with_setting
+from emppi_ros.calibration import runs, settings
 from emppi_ros.tasks.task import Task
 
 SEED, DURATION_S = 3, 1.2
@@ -18,8 +17,8 @@ def test_a_rerun_repeats_the_belief_of_the_closed_loop_bit_for_bit(
 ) -> None:
     task = make_task(name)
     truth = dict(zip([p.name for p in task.parameters], task.prior.mean(), strict=True))
-    loop, calls = recording.record(task, SEED, truth, DURATION_S)
-    again = recording.rerun(task, SEED, calls)
+    loop, calls = runs.record(task, SEED, truth, DURATION_S)
+    again = runs.rerun(task, SEED, calls)
     assert len(again.beliefs) == len(loop.trace.beliefs) > 10
     for (stamp, one), (expected, other) in zip(again.beliefs, loop.trace.beliefs, strict=True):
         assert stamp == expected
@@ -31,14 +30,14 @@ def test_every_alternative_is_valid_and_is_updated_as_often(
     make_task: Callable[..., Task],
 ) -> None:
     task = make_task('slider')
-    _, calls = recording.record(task, SEED, {}, 0.5)
-    own = recording.rerun(task, SEED, calls)
+    _, calls = runs.record(task, SEED, {}, 0.5)
+    own = runs.rerun(task, SEED, calls)
     alternatives = settings.alternatives(task.belief)
     assert len({one.name for one in alternatives}) == len(alternatives) > 5
     for setting in alternatives:
-        other = with_setting(task, setting)
+        other = runs.with_setting(task, setting)
         assert (other.belief == task.belief) == (setting.name == settings.OWN)
         assert other.belief.changes == task.belief.changes
-        again = recording.rerun(other, SEED, calls)
+        again = runs.rerun(other, SEED, calls)
         assert [stamp for stamp, _ in again.beliefs] == [stamp for stamp, _ in own.beliefs]
         assert len(again.beliefs[-1][1].theta) == other.belief.particles

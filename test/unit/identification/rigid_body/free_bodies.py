@@ -1,0 +1,31 @@
+"""Fits of bodies that have no constraints but the typical prior, and no other torques."""
+
+import numpy as np
+
+from emppi_ros.identification.rigid_body import body_posterior, torque_fit
+from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, InertialPrior
+from emppi_ros.identification.rigid_body.motion_samples import MotionNoise
+from emppi_ros.recordings.noise import difference_noise
+
+PRIOR = InertialPrior()
+
+
+def unconstrained(prior, bodies):
+    like = np.tile(prior.parameters(), bodies)
+    return BodyConstraints(like, np.zeros(len(like)), np.ones(len(like), np.bool_))
+
+
+def fit_bodies(information, score, prior=PRIOR):
+    free = unconstrained(prior, len(score) // 12)
+    return body_posterior.fit_bodies(information, score, prior, free)
+
+
+def estimate_noise(samples):
+    return MotionNoise(*(difference_noise(part) for part in samples))
+
+
+def fit_torques(model, samples, noise=None, prior=PRIOR):
+    shapes = np.zeros((*samples.torque.shape, 0))
+    free = unconstrained(prior, model.nbody - 1)
+    noise = noise or estimate_noise(samples)
+    return torque_fit.fit_torques(model, samples, noise, prior, free, shapes)
