@@ -1,8 +1,7 @@
 """
 The topic `emppi/belief/named`: the belief with names, units, quantiles and its origin.
 
-It needs the package `emppi_msgs`, and is published only while it has subscribers. Nodes use
-`emppi/belief`, which needs no interfaces of our own.
+It needs the package `emppi_msgs`. Nodes use `emppi/belief`, which needs no interfaces of our own.
 """
 
 from array import array
