@@ -25,14 +25,14 @@ from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.journal.journal import BELIEF, Journal, describe
 from emppi_ros.nodes.belief import saver
 from emppi_ros.nodes.belief.saver import SAVE, BeliefSaver
-from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.common import interfaces, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Report
 from emppi_ros.nodes.common.inputs import MeasurementInputs
 from emppi_ros.nodes.common.lifecycle import NodeArguments, serve
 from emppi_ros.nodes.common.parameters import BeliefParameters, declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics import belief_cloud
-from emppi_ros.nodes.topics.named_belief import NamedBeliefPublisher
+from emppi_ros.nodes.topics.named_belief import NAMED, write_named_belief
 from emppi_ros.nodes.topics.task import TOPIC, TaskFollowerNode, follow_stage
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task, parse_task
@@ -52,7 +52,9 @@ class BeliefNode(TaskFollowerNode):
         self._settings = declare_all(self, BeliefParameters)
         # for all tasks: a recorder could miss events of a new one
         self._events = self.create_publisher(String, BELIEF, qos.DEFAULT)
-        self._named_publisher = NamedBeliefPublisher(self)
+        self._named = None
+        if interfaces.AVAILABLE:
+            self._named = self.create_publisher(interfaces.Belief, NAMED, qos.NEWEST)
         serve(self, Trigger, 'emppi/reset_belief', self._reset)
         self._saver = BeliefSaver(self._settings.save_to)
         serve(self, Trigger, SAVE, self._save)
@@ -207,7 +209,9 @@ class BeliefNode(TaskFollowerNode):
     def _publish(self, belief: StampedBelief) -> None:
         self._published_at = time.monotonic()
         self._publisher.publish(belief_cloud.write_belief(self.task, belief.stamp, belief.belief))
-        self._named_publisher.publish(self.task, belief, self.session.counts['updates'])
+        if self._named is not None and self._named.get_subscription_count():
+            updates = self.session.counts['updates']
+            self._named.publish(write_named_belief(self.task, belief, updates))
 
     def _reset(self) -> str:
         self._check_task()

@@ -1,6 +1,7 @@
 """Check the arguments of the launch file, before any node starts."""
 
 from collections.abc import Iterable, Iterator, Mapping
+import contextlib
 import math
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,11 @@ def check(values: Mapping[str, str]) -> None:
         raise ConfigError(f'namespace: {error}') from None
     if values['seed'] and not values['seed'].isdecimal():
         raise ConfigError(f'seed: found {values["seed"]!r}, expected a non-negative integer')
-    _check_factor(values['real_time_factor'])
+    factor, valid = values['real_time_factor'], False
+    with contextlib.suppress(ValueError):
+        valid = 0.0 < float(factor) < math.inf
+    if not valid:
+        raise ConfigError(f'real_time_factor: found {factor!r}, expected a positive number')
     level = values['log_level'].rpartition(':=')[2].lower()  # of LOGGER:=LEVEL, too
     for argument, kind, value, allowed in (
         ('log_level', 'log level', level, _LOG_LEVELS),
@@ -131,12 +136,3 @@ def _of_node(data: Any, node: str) -> Iterator[tuple[str, Any]]:
             yield from value['ros__parameters'].items()
         else:
             yield from _of_node(value, node)
-
-
-def _check_factor(text: str) -> None:
-    try:
-        valid = 0.0 < float(text) < math.inf
-    except ValueError:
-        valid = False
-    if not valid:
-        raise ConfigError(f'real_time_factor: found {text!r}, expected a positive number')

@@ -219,10 +219,14 @@ class TrackerNode(TaskFollowerNode):
         previous, message.header.stamp = self._info, _NO_STAMP
         if message == previous and not self._problem:
             return
+        settings, frame = self._settings, message.header.frame_id
         try:
-            camera = depth_messages.read_camera(
-                message, self._camera_pose(message.header.frame_id)
-            )
+            if settings.camera_position:
+                orientation = np.array(settings.camera_quaternion)
+                pose = Pose(np.array(settings.camera_position), orientation)
+            else:
+                pose = depth_messages.find_pose(self._transforms, frame, self._frame)
+            camera = depth_messages.read_camera(message, pose)
             self._info = message
             if self._tracker is None or camera != self._tracker.camera:
                 last = None if self._tracker is None else self._tracker.poses
@@ -235,13 +239,6 @@ class TrackerNode(TaskFollowerNode):
         """Keep static transforms, among which may be the pose of the camera."""
         depth_messages.add_transforms(self._transforms, message)
         self._info = None
-
-    def _camera_pose(self, frame: str) -> Pose:
-        """Return the pose of the camera: as given, or as static transforms say."""
-        settings = self._settings
-        if settings.camera_position:
-            return Pose(np.array(settings.camera_position), np.array(settings.camera_quaternion))
-        return depth_messages.find_pose(self._transforms, frame, self._frame)
 
     def _keep_joints(self, data: bytes, _sent_ns: int, _received_ns: int) -> None:
         """Buffer joint states undecoded; only the one closest to an image is decoded."""
