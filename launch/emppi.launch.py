@@ -113,7 +113,7 @@ def _our_nodes(values: dict[str, str]) -> list[Node]:
     return [
         Node(
             package=graph.PACKAGE,
-            executable=spec.executable,
+            executable=f'emppi_{spec.name}',
             name=spec.name,
             namespace=values['namespace'],
             parameters=[values['params_file'], {**_given(spec), **_use_sim_time(values)}],

@@ -1,11 +1,8 @@
 """
 Turn plans into commands, and stop the robot when something is wrong.
 
-`Commander` makes every decision of the bridge. The caller supplies joint states, plans, operator
-requests and the time of one monotonic clock; `step` returns the next command. The age of a plan
-is measured from its start time.
-
-A late plan is tolerated at first: the arm begins to brake when it must in order to be at rest in
+The caller supplies joint states, plans, operator requests and the time of one monotonic clock. A
+late plan is tolerated at first: the arm begins to brake when it must in order to be at rest in
 time, and continues if a plan arrives before `plan_lost_s`, when a fault is raised.
 """
 
@@ -80,11 +77,7 @@ class PlanQueue(NamedTuple):
     upcoming: tuple[Plan, ...] = ()  # by start time
 
     def add(self, plan: Plan) -> 'PlanQueue':
-        """
-        Return the queue with a plan that replaces those that start at the same time or later.
-
-        A plan that starts before the current one arrived out of order and is dropped.
-        """
+        """Return the queue with a plan in place of later ones; ignore one that is out of order."""
         if self.current is not None and plan.start < self.current.start:
             return self
         earlier = tuple(p for p in self.upcoming if p.start < plan.start)
@@ -103,32 +96,6 @@ class LatePlans(NamedTuple):
 
     start: float | None = None  # start of the plan that is late, and not followed
     resumed: tuple[float, ...] = ()  # s, when motion continued after a late plan
-
-
-def is_late(
-    config: BridgeConfig, robot: Robot, plans: PlanQueue, last: Command, now: float, delay_s: float
-) -> bool:
-    """Return whether the robot must brake at `now` in order to be at rest in time."""
-    if plans.current is None:
-        return False
-    next_start = min((p.start for p in plans.upcoming), default=np.inf)
-    age = now - plans.current.start
-    if age <= _NOT_LATE_S or next_start <= plans.current.start + _NEXT_START_S:
-        return False
-    rest = config.rest_within_s - jerk_limiter.braking_time(robot, last)
-    return age > min(config.plan_timeout_s, rest) - delay_s
-
-
-def limit_to_speed(robot: Robot, target: Array, last: Command) -> Array:
-    """
-    Return a target (joints,) with no joint faster than the last command.
-
-    An arm that accelerates in the very cycle before it has to brake takes up to 9 ms longer.
-    """
-    if robot.command != 'velocity':
-        return target
-    zero = np.zeros_like(target)
-    return np.clip(target, np.minimum(last.value, zero), np.maximum(last.value, zero))
 
 
 class Commander:
@@ -153,7 +120,8 @@ class Commander:
         self._monitor_config, self._monitor = monitor_config or MonitorConfig(), MonitorState()
         self._tolerated = self._monitor_config  # in the stage of the task
         self._longest = 2.0 / config.rate_hz  # regular time between commands, at most
-        self._machine = Machine()
+        self.machine = Machine()
+        self.position: Array  # (joints,) as measured last; once ready
         self._command: Command | None = None  # the last one; none before the first measurement
         self._plans = PlanQueue()
         self._late = LatePlans()
@@ -182,21 +150,6 @@ class Commander:
         return self._command is not None
 
     @property
-    def machine(self) -> Machine:
-        """The state of the bridge."""
-        return self._machine
-
-    @property
-    def plan(self) -> Plan | None:
-        """The plan in force."""
-        return self._plans.current
-
-    @property
-    def position(self) -> Array:
-        """The measured position of the commanded joints (joints,); valid once ready."""
-        return self._position
-
-    @property
     def resting(self) -> bool:
         """Whether the last command moves nothing."""
         return self._command is None or jerk_limiter.is_at_rest(self._robot, self._command)
@@ -204,13 +157,13 @@ class Commander:
     @property
     def still(self) -> bool:
         """Whether the robot is at rest, by commands and by measurements; valid once ready."""
-        stopped = self._machine.phase not in (Phase.MOVING, Phase.STOPPING)
+        stopped = self.machine.phase not in (Phase.MOVING, Phase.STOPPING)
         return stopped and self._measured_at - self._moved_at >= _STILL_S
 
     @property
     def reason(self) -> str:
         """Why no plan is followed, for the operator; '' while one is."""
-        machine = self._machine
+        machine = self.machine
         if self._command is None:
             return 'no joint state received yet'
         if machine.fault is not None:
@@ -235,20 +188,20 @@ class Commander:
         if not self._monitor.used:
             return
         velocity, self._measured_at = measurement.velocity, measurement.time
-        self._position, moves = measurement.position, np.max(np.abs(velocity)) > _MOVING
+        self.position, moves = measurement.position, np.max(np.abs(velocity)) > _MOVING
         self._moved_at = measurement.time if moves else self._moved_at
         if self._command is None:
-            command = jerk_limiter.at_rest(robot, self._position)
+            command = jerk_limiter.at_rest(robot, self.position)
             if robot.command == 'velocity' and moves:  # brake from there
                 limit = np.array(robot.limits.velocity)  # a measured value may be anything
                 command = command._replace(value=np.clip(velocity, -limit, limit))
             self._command = command
-        if self._monitor.fault is not None:
-            self.trip(self._monitor.fault)
+        if fault := self._monitor.fault:
+            self.trip(fault)
 
     def receive(self, plan: Plan) -> None:
         """Take a checked plan that starts on this clock; ignore it unless plans are followed."""
-        if self._machine.engaged:
+        if self.machine.engaged:
             self._plans = self._plans.add(plan)
 
     def enable(self, now: float, enabled: bool) -> None:
@@ -258,31 +211,30 @@ class Commander:
     def arm(self, now: float) -> None:
         """Follow plans from now on; ArmError says what prevents it."""
         self._last_command()
-        armed = state_machine.arm(self._machine)
-        for fault in (self._monitor.fault, self._state_fault(now), self._switch_fault(now)):
-            if fault is not None:
-                raise ArmError(fault.text)
+        armed = state_machine.arm(self.machine)
+        if fault := self._monitor.fault or self._input_fault(now):
+            raise ArmError(fault.text)
         self._change(armed)
 
     def disarm(self) -> None:
         """Brake to rest, stay there, and acknowledge a fault."""
-        self._change(state_machine.disarm(self._machine))
+        self._change(state_machine.disarm(self.machine))
 
     def pause(self, paused: bool) -> None:
         """Brake to rest and stay armed, or continue; ArmError before the first measurement."""
         self._last_command()
-        self._change(state_machine.pause(self._machine, paused))
+        self._change(self.machine._replace(paused=paused))
 
     def swap(self, now: float, swapping: bool) -> None:
         """Rest for a task switch, or continue; ArmError before the first measurement."""
         self._last_command()
-        if swapping != self._machine.swapping:
+        if swapping != self.machine.swapping:
             self._swap_at = now
-        self._change(state_machine.swap(self._machine, swapping))
+        self._change(self.machine._replace(swapping=swapping))
 
     def trip(self, fault: Fault) -> None:
         """Brake to rest and hold because of a fault."""
-        self._change(state_machine.trip(self._machine, fault))
+        self._change(state_machine.trip(self.machine, fault))
 
     def is_behind(self, now: float) -> bool:
         """Return whether the last command is so old that cycles were missed."""
@@ -298,9 +250,8 @@ class Commander:
         if not np.isfinite(elapsed):
             elapsed = 1.0 / self._config.rate_hz
         self._stepped_at = now
-        for fault in (self._state_fault(now), self._switch_fault(now)):
-            if fault is not None:
-                self.trip(fault)
+        if fault := self._input_fault(now):
+            self.trip(fault)
         self._check_swap(now)
         if self._settles:
             self._settled_at, self._settles = now + self._settle, False
@@ -309,15 +260,17 @@ class Commander:
         dt = min(elapsed, self._longest)  # a missed cycle does not allow a larger step
         self._plans = self._plans.advance(now)
         self._check_plan(now, dt + self._delay)
-        config, robot, last = self._config, self._robot, self._last_command()
+        robot, last = self._robot, self._last_command()
         plan, target = self._plans.current, None  # no plan after a fault
         if plan is not None and plan.start != self._late.start:
             target = plan.at(now)
-            if is_late(config, robot, self._plans, last, now + dt, dt + self._delay):
-                target = limit_to_speed(robot, target, last)
-        command = jerk_limiter.shape(robot, last, target, self._position, dt)
+            if robot.command == 'velocity' and self._is_late(plan, now + dt, dt + self._delay):
+                # no faster than the last command, or the arm would take 9 ms longer to brake
+                low, high = np.minimum(last.value, 0.0), np.maximum(last.value, 0.0)
+                target = np.clip(target, low, high)
+        command = jerk_limiter.shape(robot, last, target, self.position, dt)
         self._command = command
-        self._machine = state_machine.advance(self._machine, target is not None, self.resting)
+        self.machine = state_machine.advance(self.machine, target is not None, self.resting)
         return command, elapsed
 
     def follow(self, now: float, applied: Array) -> None:
@@ -335,38 +288,44 @@ class Commander:
 
     def _change(self, changed: Machine) -> None:
         """Enter another state; plans from before an interruption are dropped."""
-        engages = changed.engaged and not self._machine.engaged
-        if changed.engaged != self._machine.engaged:
+        engages = changed.engaged and not self.machine.engaged
+        if changed.engaged != self.machine.engaged:
             self._drop_plans()
-        self._machine = changed
+        self.machine = changed
         if engages and self.resting:
             # the robot may have been moved since the last position was commanded
-            self._command = jerk_limiter.at_rest(self._robot, self._position)
+            self._command = jerk_limiter.at_rest(self._robot, self.position)
             self._settles = True
 
     def _drop_plans(self) -> None:
         self._plans, self._late = PlanQueue(), self._late._replace(start=None)
 
-    def _state_fault(self, now: float) -> Fault | None:
-        """Return a fault if the joint states are too old."""
-        age = now - self._measured_at
-        if age <= self._config.state_timeout_s:
-            return None
-        return Fault(faults.STATE_LATE, f'joint states are {age:.3f} s old')
-
-    def _switch_fault(self, now: float) -> Fault | None:
-        """Return a fault if an enabling switch is required and not held."""
-        timeout = self._config.enable_timeout_s
-        if timeout == 0.0 or now - self._enabled_at <= timeout:
-            return None
-        return Fault(faults.ENABLE_LOST, 'the enabling switch (topic emppi/enable) is not held')
+    def _input_fault(self, now: float) -> Fault | None:
+        """Return a fault if joint states are too old, or a required switch is not held."""
+        age, timeout = now - self._measured_at, self._config.enable_timeout_s
+        if age > self._config.state_timeout_s:
+            return Fault(faults.STATE_LATE, f'joint states are {age:.3f} s old')
+        if timeout and now - self._enabled_at > timeout:
+            text = 'the enabling switch (topic emppi/enable) is not held'
+            return Fault(faults.ENABLE_LOST, text)
+        return None
 
     def _check_swap(self, now: float) -> None:
         """End a task switch that takes too long; an armed arm is held for an operator."""
-        if self._machine.swapping and now - self._swap_at > self._config.swap_timeout_s:
+        if self.machine.swapping and now - self._swap_at > self._config.swap_timeout_s:
             text = 'the planner requested rest for a task switch, and did not end it in time'
             self.trip(Fault(faults.SWAP_LOST, text))
-            self._change(state_machine.swap(self._machine, False))
+            self._change(self.machine._replace(swapping=False))
+
+    def _is_late(self, plan: Plan, now: float, delay_s: float) -> bool:
+        """Return whether the robot must brake at `now` in order to be at rest in time."""
+        config, upcoming = self._config, self._plans.upcoming
+        next_start = upcoming[0].start if upcoming else np.inf
+        age = now - plan.start
+        if age <= _NOT_LATE_S or next_start <= plan.start + _NEXT_START_S:
+            return False
+        braking_time = jerk_limiter.braking_time(self._robot, self._last_command())
+        return age > min(config.plan_timeout_s, config.rest_within_s - braking_time) - delay_s
 
     def _check_plan(self, now: float, delay_s: float) -> None:
         """Mark a late plan, and raise a fault if it is too late or plans are late too often."""
@@ -378,7 +337,7 @@ class Commander:
             self.trip(Fault(faults.PLAN_LATE, f'the plan is {age:.3f} s old'))
         elif plan.start == late.start:
             return  # already braking for this plan
-        elif is_late(config, self._robot, self._plans, self._last_command(), now, delay_s):
+        elif self._is_late(plan, now, delay_s):
             self._late = late._replace(start=plan.start)
         elif late.start is not None:
             resumed = (*(t for t in late.resumed if t > now - _LATE_PLANS_WINDOW_S), now)

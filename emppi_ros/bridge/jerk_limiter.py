@@ -99,10 +99,8 @@ def _shape_position(robot: Robot, last: Command, target: Array | None, dt: float
     braking = motion.to_velocity(np.zeros_like(last.rate))
     if target is None:
         return Command(*braking.after(dt))
-    lower, upper = (
-        np.array(row) for row in (robot.limits.position.lower, robot.limits.position.upper)
-    )
-    goal = np.clip(target, lower + MARGIN, upper - MARGIN)
+    limits = robot.limits.position
+    goal = np.clip(target, np.array(limits.lower) + MARGIN, np.array(limits.upper) - MARGIN)
     past = np.sign(last.rate) * (goal - braking.end) < -_OVERSHOOT
     bounds = velocity_bounds.velocity_bounds(robot, last.value, dt)
     return Command(*motion.to_position(goal, past, *bounds).after(dt))

@@ -1,8 +1,7 @@
 """
 Joint trajectories, interpolated as a joint_trajectory_controller does.
 
-A quintic joins the positions, velocities and accelerations of consecutive points; another one
-joins the desired state at the moment a trajectory is accepted with the first future point.
+Quintics join consecutive points, and the desired state at acceptance with the first future point.
 """
 
 from typing import NamedTuple
@@ -28,7 +27,6 @@ class Trajectory(NamedTuple):
     positions: Array  # (n, joints)
     velocities: Array
     accelerations: Array
-    braking: float  # s, when braking begins
 
     def state(self, i: int) -> MotionState:
         """Return the state at a point."""

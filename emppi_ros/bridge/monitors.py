@@ -1,12 +1,9 @@
 """
 Check joint states, and whether the robot moves as commanded.
 
-Pure functions of the messages and the commands, on one monotonic clock. The sender's stamps are
-used only to order messages, never to compute an age.
-
-A message that repeats the newest stamp or arrives out of order is not used, so the age of the
-joint states grows. Every message that is used is compared with the robot's limits, with the
-message before it, and with the commands of the last few hundredths of a second.
+Pure functions of the messages and the commands, on one monotonic clock. The sender's stamps only
+order messages: one that repeats the newest stamp or arrives out of order is not used, so that the
+age of the joint states grows.
 """
 
 from bisect import bisect_right
@@ -112,8 +109,7 @@ def command(
     """
     Return the state after a cycle of the bridge; `fault` stays.
 
-    `velocity` (joints,) is in force from now on, zero at rest. A robot commanded by effort has
-    no commanded velocity to compare with: its state is returned unchanged.
+    `velocity` (joints,) is in force from now on. Robots commanded by effort have none.
     """
     if robot.command == 'effort':
         return state

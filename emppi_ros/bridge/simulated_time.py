@@ -4,8 +4,6 @@ The clock of the bridge in simulated time: it follows /clock, but never stops or
 Between two readings time advances at the measured rate of /clock, by one reading at most. If
 /clock stops, time goes on at the rate of the monotonic clock, so that the watchdog trips. A jump
 of /clock changes its offset only.
-
-Pure functions of an immutable state.
 """
 
 from typing import NamedTuple

@@ -2,8 +2,7 @@
 The state machine of the bridge: inactive -> armed -> moving -> stopping -> held.
 
 Motion begins only after an operator has armed the bridge. A fault brakes the robot to rest and
-holds it until the operator acknowledges the fault by disarming; only then can the bridge be armed
-again. Pure functions of an immutable state, independent of time and plans.
+holds it until the operator acknowledges the fault by disarming; then it can be armed again.
 """
 
 import enum
@@ -53,16 +52,6 @@ def disarm(machine: Machine) -> Machine:
     return machine._replace(
         phase=Phase.INACTIVE if at_rest else Phase.STOPPING, armed=False, fault=None
     )
-
-
-def pause(machine: Machine, paused: bool) -> Machine:
-    """Return the machine paused or not; a pause does not disarm or acknowledge a fault."""
-    return machine._replace(paused=paused)
-
-
-def swap(machine: Machine, swapping: bool) -> Machine:
-    """Return the machine at rest for a task switch or not; a pause is unaffected."""
-    return machine._replace(swapping=swapping)
 
 
 def trip(machine: Machine, fault: Fault) -> Machine:

@@ -44,7 +44,7 @@ def build(
         for cruise in (max(0.0, hold_s - lead_s - ramp), 0.0):
             made = _integrate(gently, lead_s, _together(gently, release, cruise, a, j))
             if _within(robot, made):
-                return made._replace(braking=lead_s + float(np.max(release)) + cruise)
+                return made
     for factor in np.linspace(1.0, 1.0 / robot.dynamics_factor, _HARDER):
         made = _each_alone(state, lead_s, a * factor, j)
         if _within(robot, made):
@@ -104,7 +104,7 @@ def _integrate(state: MotionState, lead: float, phases: list[JerkPhase]) -> Traj
     # remove the rounding errors of velocity and acceleration
     rows[-1] = MotionState(q, np.zeros_like(q), np.zeros_like(q))
     positions, velocities, accelerations = map(np.array, zip(*rows, strict=True))
-    return Trajectory(np.array(times), positions, velocities, accelerations, lead)
+    return Trajectory(np.array(times), positions, velocities, accelerations)
 
 
 def _together(

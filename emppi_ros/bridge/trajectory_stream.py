@@ -138,12 +138,9 @@ def _settle(
     known = state.reference.position
     moved = state.sent is None or np.max(np.abs(position - known)) > _MOVED
     rest = _at_rest(position if moved else known)
-    position, velocity, acceleration = (row[None] for row in rest)
-    settle = config.trajectory_settle_s
-    made = Trajectory(np.array([settle]), position, velocity, acceleration, settle)
-    settled = StreamState(
-        time, rest, _due(config, time), engaged=True, sent=made, sent_at=time, before=rest
-    )
+    made = Trajectory(np.array([config.trajectory_settle_s]), *(row[None] for row in rest))
+    due = _due(config, time)
+    settled = StreamState(time, rest, due, True, sent=made, sent_at=time, before=rest)
     return settled, made
 
 
@@ -200,13 +197,8 @@ def _points(
 def _preceded(path: list[tuple[float, MotionState]], made: Trajectory) -> Trajectory:
     """Return a trajectory with at least one more point before its first one."""
     times, states = zip(*path, strict=True)
-    rows = [np.vstack(part) for part in zip(*states, strict=True)]
-    columns = (made.positions, made.velocities, made.accelerations)
-    positions, velocities, accelerations = (
-        np.vstack(pair) for pair in zip(rows, columns, strict=True)
-    )
-    all_times = np.concatenate([times, made.times])
-    return Trajectory(all_times, positions, velocities, accelerations, made.braking)
+    columns = (times, *zip(*states, strict=True))
+    return Trajectory(*map(np.concatenate, zip(columns, made, strict=True)))
 
 
 def _at_rest(position: Array) -> MotionState:

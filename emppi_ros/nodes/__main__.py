@@ -6,26 +6,36 @@ import importlib
 import os
 import signal
 import sys
+from typing import Any
 
 from emppi_ros.nodes.common.graph import PACKAGE
 
-NODES = (
-    'planner', 'belief', 'bridge', 'simulator', 'markers', 'task_server', 'depth_camera',
-    'tracker', 'articulation',
-)  # fmt: skip
+NODES: dict[str, tuple[str, dict[str, Any]]] = {  # class and priority
+    'planner': ('PlannerNode', {'nice': 5, 'real_time': 1}),
+    'belief': ('BeliefNode', {'nice': 10}),
+    'bridge': ('BridgeNode', {'real_time': 10}),
+    'simulator': ('SimulatorNode', {'real_time': 10}),
+    'markers': ('MarkersNode', {'nice': 15, 'idle': True}),
+    'task_server': ('TaskServerNode', {}),
+    'depth_camera': ('DepthCameraNode', {}),
+    'tracker': ('TrackerNode', {}),
+    'articulation': ('ArticulationNode', {'nice': 19}),
+}
 
 
 def start(name: str) -> None:
     """
     Import and run a node; exit with its code, or with 0 after SIGINT or SIGTERM.
 
-    The imports take a second. A signal in that time ends the process at once, without a
-    traceback; later the node handles signals itself (`process.run`).
+    A signal during the imports, which take a second, ends the process without a traceback.
     """
     faulthandler.enable()  # a crash in native code says where
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))
-    importlib.import_module(f'{PACKAGE}.nodes.{name}.node').main()
+    node, priority = NODES[name]
+    module = importlib.import_module(f'{PACKAGE}.nodes.{name}.node')
+    process = importlib.import_module(f'{PACKAGE}.nodes.common.process')
+    sys.exit(process.run(getattr(module, node), **priority))
 
 
 # the entry points of setup.py, such as `emppi_ros.nodes.__main__:planner`

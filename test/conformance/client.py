@@ -22,8 +22,8 @@ from rclpy.parameter import Parameter
 
 from emppi_ros.bridge import jerk_limiter
 from emppi_ros.core.errors import EmppiError
+from emppi_ros.nodes.backends import BackendCommand
 from emppi_ros.nodes.backends.franky import FrankyBackend
-from emppi_ros.nodes.backends.interface import BackendCommand
 from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.robots import velocity_bounds
 from emppi_ros.robots.robot import load_robot

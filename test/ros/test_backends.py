@@ -15,7 +15,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.core import config, paths
 from emppi_ros.nodes import backends
-from emppi_ros.nodes.backends.interface import Backend
+from emppi_ros.nodes.backends import Backend
 from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import ERROR

@@ -11,7 +11,7 @@ from trajectory_msgs.msg import JointTrajectory
 from emppi_ros.bridge.commander import BridgeConfig
 from emppi_ros.bridge.monitors import MonitorConfig
 from emppi_ros.bridge.state_machine import Phase
-from emppi_ros.nodes.backends.interface import Backend, BackendState
+from emppi_ros.nodes.backends import Backend, BackendState
 from emppi_ros.nodes.bridge.command_loop import CommandLoop
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import CommandClock

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
-from emppi_ros.nodes.planner.planning_stats import PlanningStats
+from emppi_ros.nodes.planner.node import PlanningStats
 
 PERIOD_S = 0.05
 

@@ -13,8 +13,8 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
 from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.core.errors import ConfigError, EmppiError
+from emppi_ros.nodes.backends import BackendCommand
 from emppi_ros.nodes.backends.franky import FrankyBackend
-from emppi_ros.nodes.backends.interface import BackendCommand
 from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.robots import franka_limits, velocity_bounds
 from emppi_ros.robots.robot import load_robot

@@ -114,7 +114,7 @@ def at_rest(request):
 def test_without_emppi_msgs_the_node_says_how_to_build_it():
     code = (
         "import sys; sys.modules['emppi_msgs'] = None\n"
-        'from emppi_ros.nodes.task_server.node import main; main()'
+        "from emppi_ros.nodes.__main__ import start; start('task_server')"
     )
     done = subprocess.run(
         [sys.executable, '-c', code], capture_output=True, text=True, check=False

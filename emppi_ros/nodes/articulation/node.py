@@ -1,41 +1,34 @@
 """
 The node `articulation`: proposes the joints of tracked objects while they move.
 
-A person or a robot moves the objects of the task. The kinematic tree of their tracked poses is
-inferred again at `rate_hz`, and published with its evidence. Covariances of poses are those that
-the tracker publishes. Once joints of the task are decided, they are written as a prior, and the
-belief is asked to start from it.
+The kinematic tree of their tracked poses is inferred again at `rate_hz`, and published with its
+evidence. Once joints of the task are decided, they are written as a prior, and the belief is asked
+to start from it.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 import functools
 import json
 import math
 from pathlib import Path
-import sys
 import time
-from typing import Unpack
+from typing import Any, Unpack
 
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 import numpy as np
 from rclpy.client import Client
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.task import Future
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from emppi_ros.articulation import mjcf, online, prior, report, tracks
-from emppi_ros.articulation.online import (
-    ArticulationProposal,
-    OnlineArticulationConfig,
-    PoseHistory,
-)
+from emppi_ros.articulation.online import ArticulationProposal, PoseHistory
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.nodes.common import convert, process, qos
+from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common.clock_sync import create_steady_timer
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
 from emppi_ros.nodes.common.inputs import UNCERTAIN
 from emppi_ros.nodes.common.lifecycle import NodeArguments
@@ -51,7 +44,7 @@ _DELIVERY_S = 0.1  # between two looks for what the loop has made
 
 
 @dataclass(frozen=True)
-class ArticulationParameters(OnlineArticulationConfig):
+class ArticulationParameters(online.OnlineArticulationConfig):
     """Parameters of the node."""
 
     rate_hz: float = config.between(0.1, 5.0, 1.0, doc='proposals per second')
@@ -80,21 +73,20 @@ class ArticulationNode(TaskFollowerNode):
         )
         # the loop must not call services: what it made is delivered by the executor
         self._made: deque[Callable[[], None]] = deque()
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(_DELIVERY_S, self._deliver, clock=steady)
+        create_steady_timer(self, _DELIVERY_S, self._deliver)
 
     def setup(self) -> None:
         """Take the task, and listen to its tracked objects."""
         self.task = self.follow.take()
         self._forget()
+        kinds = (PoseStamped, 'tracking'), (PoseWithCovarianceStamped, UNCERTAIN)
         # not polled by the loop, which would miss poses while it infers
         self._inputs = [
-            self.create_subscription(kind, f'{topic}/{name}', functools.partial(take, name), q)
-            for name in self.task.tracked
-            for kind, topic, take, q in (
-                (PoseStamped, 'tracking', self._take_pose, qos.SENSOR),
-                (PoseWithCovarianceStamped, UNCERTAIN, self._take_covariance, qos.SENSOR),
+            self.create_subscription(
+                kind, f'{topic}/{name}', functools.partial(self._take, topic, name), qos.SENSOR
             )
+            for name in self.task.tracked
+            for kind, topic in kinds
         ]
 
     def start(self) -> None:
@@ -120,15 +112,12 @@ class ArticulationNode(TaskFollowerNode):
         for name in self.task.tracked:
             published = history.has_covariances(name)
             values[f'noise {name}'] = f'{UNCERTAIN}/{name}' if published else configured
-        kinds: Mapping[str, str] = {}
-        if proposal is not None:
-            kinds = proposal.kinds
-            for name, kind in kinds.items():
+        text = f'waiting for the motion of {", ".join(self.task.tracked) or "nothing"}'
+        if proposal is not None and proposal.kinds:
+            for name, kind in proposal.kinds.items():
                 values |= {f'joint {name}': kind, f'log_odds {name}': proposal.evidence[name]}
-        waiting = f'waiting for the motion of {", ".join(self.task.tracked) or "nothing"}'
-        joints = ', '.join(f'{name}: {kind}' for name, kind in kinds.items())
-        level = WARN if self._problem else OK
-        return Report(level, self._problem or joints or waiting, values)
+            text = ', '.join(f'{name}: {kind}' for name, kind in proposal.kinds.items())
+        return Report(WARN if self._problem else OK, self._problem or text, values)
 
     def _forget(self) -> None:
         self._history = PoseHistory()
@@ -137,25 +126,20 @@ class ArticulationNode(TaskFollowerNode):
         self._times, self._proposed_at = Durations(), -1.0
         self._made.clear()
 
-    def _take_pose(self, name: str, message: PoseStamped) -> None:
-        """Add a pose to the history; one that is invalid is left out."""
+    def _take(self, topic: str, name: str, message: Any) -> None:
+        """Add a pose, or a covariance to its pose; one that is invalid is left out."""
+        settings, robot = self._settings, self.task.robot
         try:
-            stamp, pose = convert.read_pose(self.task.robot, message)
+            if topic == UNCERTAIN:
+                covariance = convert.read_covariance(robot, message)
+                self._history = online.add_covariance(settings, self._history, name, *covariance)
+                return
+            stamp, pose = convert.read_pose(robot, message)
             row = np.concatenate([pose.position, pose.quaternion])
-            is_visible = tracks.from_arrays(name, row[None, :3], row[None, 3:]).seen[0]
+            if tracks.from_arrays(name, row[None, :3], row[None, 3:]).seen[0]:
+                self._history = online.add(settings, self._history, name, stamp, row)
         except EmppiError as error:
-            self._problem = f'tracking/{name}: {error}'
-            return
-        if is_visible:
-            self._history = online.add(self._settings, self._history, name, stamp, row)
-
-    def _take_covariance(self, name: str, message: PoseWithCovarianceStamped) -> None:
-        """Add a covariance to its pose; one that is invalid is left out."""
-        try:
-            covariance = convert.read_covariance(self.task.robot, message)
-            self._history = online.add_covariance(self._settings, self._history, name, *covariance)
-        except EmppiError as error:
-            self._problem = f'{UNCERTAIN}/{name}: {error}'
+            self._problem = f'{topic}/{name}: {error}'
 
     def _work(self, _moment: float) -> None:
         """Infer the tree if there are new frames."""
@@ -206,13 +190,10 @@ class ArticulationNode(TaskFollowerNode):
         for name, entry in joints.items():
             assert isinstance(entry, dict)
             odds = proposal.evidence[name]
-            entry |= {
-                'joint': proposal.kinds[name],
-                'log_odds': odds if math.isfinite(odds) else None,
-            }
-        self._publisher.publish(
-            String(data=json.dumps({'time_s': proposal.time, 'joints': joints}))
-        )
+            entry['joint'] = proposal.kinds[name]
+            entry['log_odds'] = odds if math.isfinite(odds) else None
+        data = json.dumps({'time_s': proposal.time, 'joints': joints})
+        self._publisher.publish(String(data=data))
 
     def _reset_belief(self) -> None:
         """Ask the belief to start from the prior that was written."""
@@ -227,8 +208,3 @@ class ArticulationNode(TaskFollowerNode):
             self.get_logger().info(f'{self._written}: {answer.message}')
             if not answer.success:
                 self._problem = f'{RESET}: {answer.message}'
-
-
-def main() -> None:
-    """Run the node at the lowest priority but that of idle time."""
-    sys.exit(process.run(ArticulationNode, nice=19))

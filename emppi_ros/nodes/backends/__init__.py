@@ -1,15 +1,94 @@
-"""Backends of the bridge: one module for each way to command a robot."""
+"""Backends of the bridge, one module for each way to command a robot, and their interface."""
 
 from dataclasses import dataclass
 import importlib
+import math
+from typing import NamedTuple
 
 from rclpy.node import Node
 
+from emppi_ros.bridge.jerk_limiter import Command
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.nodes.backends.interface import Backend
 from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.robots.robot import BACKENDS, Robot
+
+
+class BackendCommand(NamedTuple):
+    """What the bridge passes to the backend once per cycle."""
+
+    time: float  # s, clock of the bridge
+    command: Command
+    position: Array  # (joints,) as measured last
+    engaged: bool  # whether the bridge follows plans, or would if it had any
+
+    @property
+    def value(self) -> Array:
+        """The command (joints,): velocity, position or effort."""
+        return self.command.value
+
+
+class BackendState(NamedTuple):
+    """The robot's state, read by a backend that is connected to the robot itself."""
+
+    stamp: float  # s, the clock that stamps messages
+    position: Array  # (joints,) of the robot's joints
+    velocity: Array
+
+
+class Backend:
+    """A way to command the robot; raises ConfigError if the robot does not fit."""
+
+    unsafe = ''  # why it must not drive hardware, for the operator; '' if it may
+    allowed_by = ''  # field of BackendConfig that allows an unsafe one on hardware
+    delay_s = 0.0  # between a command and the robot's motion
+    settle_s = 0.0  # time that the robot's controller needs when newly armed
+    measures = False  # whether it reads joint states from the robot itself
+    topics: tuple[tuple[str, type], ...] = ()  # name and type, published by the bridge only
+    drives = True  # whether the robot moves as commanded
+    clock_slack_s = math.inf  # allowed difference between the robot's clock and ours
+
+    def __init__(self, node: Node, robot: Robot, clock: CommandClock) -> None:
+        """Connect or advertise; send nothing yet. Times are those of `clock`."""
+        raise NotImplementedError
+
+    def send(self, cycle: BackendCommand) -> Array:
+        """Send a command; return what the robot follows at this moment (joints,)."""
+        raise NotImplementedError
+
+    def is_late(self, now: float) -> bool:
+        """Return whether the robot may have begun to stop on its own for lack of commands."""
+        return False
+
+    def resume(self, now: float) -> Command | None:
+        """Return the robot's own motion after missed commands; None if the last command holds."""
+        return None
+
+    def measure(self) -> BackendState | None:
+        """Return the robot's state; None if it is not new."""
+        return None
+
+    def fault(self) -> str:
+        """Return why the robot stopped on its own, for the operator; '' if it did not."""
+        return ''
+
+    def recover(self) -> None:
+        """Clear the robot's own fault on the operator's request; EmppiError if it stays."""
+
+    def close(self) -> None:
+        """Disconnect."""
+
+
+def command_topic(robot: Robot, kind: str = '') -> str:
+    """Return the topic for a kind of command, by default the robot's own."""
+    topics, kind = robot.topics.commands, kind or robot.command
+    if kind not in topics:
+        raise ConfigError(
+            f'robot {robot.name!r} is commanded by {kind}, but its topics: commands has only: '
+            f'{", ".join(topics) or "none"}'
+        )
+    return topics[kind]
 
 
 @dataclass(frozen=True)
@@ -40,8 +119,14 @@ def connect(node: Node, robot: Robot, clock: CommandClock, config: BackendConfig
     cls = load(name)
     if config.hardware and cls.unsafe:
         if not (cls.allowed_by and getattr(config, cls.allowed_by)):
+            safe = (f'backend:={name}' for name in sorted(BACKENDS) if not load(name).unsafe)
+            remedy = ' or '.join(safe)
+            if cls.allowed_by:
+                remedy += (
+                    f"; or, at your own risk, set the bridge's parameter {cls.allowed_by} to true"
+                )
             raise ConfigError(
-                f'backend {name!r} refuses to drive hardware: {cls.unsafe}. Use {_remedy(cls)}'
+                f'backend {name!r} refuses to drive hardware: {cls.unsafe}. Use {remedy}'
             )
         node.get_logger().warning(f'backend {name!r} drives hardware, as configured: {cls.unsafe}')
     if clock.simulated and cls.measures:
@@ -50,10 +135,3 @@ def connect(node: Node, robot: Robot, clock: CommandClock, config: BackendConfig
             'use_sim_time to false'
         )
     return cls(node, robot, clock)
-
-
-def _remedy(cls: type[Backend]) -> str:
-    safe = ' or '.join(f'backend:={name}' for name in sorted(BACKENDS) if not load(name).unsafe)
-    if not cls.allowed_by:
-        return safe
-    return f"{safe}; or, at your own risk, set the bridge's parameter {cls.allowed_by} to true"

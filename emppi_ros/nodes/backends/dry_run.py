@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
 
-from emppi_ros.nodes.backends.interface import Backend, BackendCommand
+from emppi_ros.nodes.backends import Backend, BackendCommand
 from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.robots.robot import Robot
 

@@ -45,22 +45,26 @@ class FciReading(NamedTuple):
     following: Array  # (7,) rad/s, the velocity that the robot follows
 
 
-class FciConfig(NamedTuple):
-    """How to connect to a robot, and how to command it."""
-
-    connect: Callable[[], Any]  # returns a new connection; raises what franky raises
-    motion: Callable[[Array], Any]  # a motion that holds a velocity (7,) briefly, then brakes
-    now: Callable[[], float]  # the clock that stamps messages
-    period_s: float  # between two motions
-    torque_limit: float  # N m, external, at which we brake
-
-
 class FciConnection:
     """Takes velocities and returns readings; sends nothing from a fault until `recover`."""
 
-    def __init__(self, config: FciConfig) -> None:
-        """Connect; raises what franky raises."""
-        self._config = config
+    def __init__(
+        self,
+        connect: Callable[[], Any],
+        motion: Callable[[Array], Any],
+        now: Callable[[], float],
+        period_s: float,
+        torque_limit: float,
+    ) -> None:
+        """
+        Connect; raises what franky raises.
+
+        `connect` returns a new connection, `motion` one that holds a velocity (7,) briefly, then
+        brakes; `now` is the clock that stamps messages. Motions start every `period_s`. An
+        external torque above `torque_limit` [N m] is a fault.
+        """
+        self._connect, self._motion, self._now = connect, motion, now
+        self._period, self._torque_limit = period_s, torque_limit
         self.reading: FciReading | None = None
         self.sent = 0  # motions
         self.lost = False  # whether only a new connection helps
@@ -160,7 +164,7 @@ class FciConnection:
         now, reading = time.monotonic(), self.reading
         if reading is None or state.time.to_msec() != self._robot_time:
             self._robot_time, self._alive = state.time.to_msec(), now
-            self.reading = reading = _read(state, self._config.now())
+            self.reading = reading = _read(state, self._now())
         elif now - self._alive > _SILENCE_S:
             self._lose(now - self._alive)
         self._refusal = _refusal(state)
@@ -168,18 +172,21 @@ class FciConnection:
             self._fail(self._refusal)
         if _moves(state) and not self._fault and (pushed := self._pushed(reading.torque)):
             self._fail(pushed)
-            self._robot.move(self._config.motion(np.zeros(7)), asynchronous=True)
+            self._move(np.zeros(7))
 
     def _pushed(self, torques: Array) -> str:
         """Return why external torques (7,) are too large, '' if they are not."""
         joint = int(np.argmax(np.abs(torques)))
         torque = torques[joint]
-        if abs(torque) <= self._config.torque_limit:
+        if abs(torque) <= self._torque_limit:
             return ''
         return (
             f'external torque of {torque:.1f} N m on joint {joint + 1}, more than '
-            f'{self._config.torque_limit:g} N m (external_torque_nm)'
+            f'{self._torque_limit:g} N m (external_torque_nm)'
         )
+
+    def _move(self, velocity: Array) -> None:
+        self._robot.move(self._motion(velocity), asynchronous=True)
 
     def _send(self) -> None:
         """Start the next motion if one is due. A velocity is sent only once."""
@@ -191,10 +198,10 @@ class FciConnection:
             return
         if not self._robot.is_in_control:
             self._alive = now + _STARTING_S
-        self._robot.move(self._config.motion(velocity), asynchronous=True)
+        self._move(velocity)
         self.sent += 1
-        period = self._config.period_s
-        self._due = max(self._due, now - period) + period  # one per period, without bursts
+        # one per period, without bursts
+        self._due = max(self._due, now - self._period) + self._period
 
     def _lose(self, silence: float) -> None:
         """Treat the connection as lost."""
@@ -207,7 +214,7 @@ class FciConnection:
 
     def _open(self) -> None:
         self._robot = None  # closes the old connection: a robot accepts only one
-        self._robot = self._config.connect()
+        self._robot = self._connect()
         self.lost, self._alive, self._robot_time = False, time.monotonic(), -1
 
     def _clear(self) -> None:
@@ -229,7 +236,7 @@ class FciConnection:
         with contextlib.suppress(Exception):  # the connection is closed anyway
             if self._robot is not None and not self.lost and not self._fault:
                 if self._robot.is_in_control:
-                    self._robot.move(self._config.motion(np.zeros(7)), asynchronous=True)
+                    self._move(np.zeros(7))
                 self._robot.join_motion(_ENDING_S)
         self._robot = None
 

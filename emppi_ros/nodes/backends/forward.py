@@ -5,7 +5,7 @@ import numpy.typing as npt
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
 
-from emppi_ros.nodes.backends.interface import Backend, BackendCommand, command_topic
+from emppi_ros.nodes.backends import Backend, BackendCommand, command_topic
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.robots.robot import Robot

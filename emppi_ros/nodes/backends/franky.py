@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import importlib
 import sys
 import time
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,8 @@ from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import between, key, one_of, positive
 from emppi_ros.core.errors import ConfigError, EmppiError
-from emppi_ros.nodes.backends.fci import FciConfig, FciConnection, FciReading
-from emppi_ros.nodes.backends.interface import Backend, BackendCommand, BackendState
+from emppi_ros.nodes.backends import Backend, BackendCommand, BackendState
+from emppi_ros.nodes.backends.fci import FciConnection, FciReading
 from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.robots import urdf_check, velocity_bounds
@@ -88,7 +87,13 @@ class FrankyBackend(Backend):
         self._config = config = declare_all(node, FrankyConfig)
         if not config.fci_address:
             raise ConfigError("backend 'franky' needs `fci_address`, the robot's network address")
-        self._api = _import()
+        try:
+            self._api = importlib.import_module('franky')  # which only this backend needs
+        except ImportError as error:
+            raise ConfigError(
+                f"backend 'franky' needs franky-control ({error}): pip install "
+                '"emppi_ros[franka]"'
+            ) from None
         self._recovered: list[float] = []
         self._last_reading: FciReading | None = None
         self._last = np.zeros(_JOINTS), -np.inf  # velocity, and when it was sent
@@ -96,18 +101,25 @@ class FrankyBackend(Backend):
         # how long the arm may keep a velocity until it brakes
         self._blind_s = config.motion_duration_s + 1.0 / config.move_rate_hz + self.delay_s
         self._fastest = np.array(robot.limits.velocity)
-        for text in _warnings(config):
-            node.get_logger().warning(text)
+        if config.collision_torque_nm > _USUAL_TORQUE or config.collision_force_n > _USUAL_FORCE:
+            node.get_logger().warning(
+                f'collision thresholds of {config.collision_torque_nm:g} N m and '
+                f'{config.collision_force_n:g} N; the defaults are {_USUAL_TORQUE:g} and '
+                f'{_USUAL_FORCE:g}'
+            )
+        if config.realtime == 'ignore':
+            node.get_logger().warning(
+                'realtime: ignore is for simulated robots; a real one stops on late packets'
+            )
         clock = node.get_clock()
-        connection = FciConfig(
-            self._connect,
-            self._motion,
-            lambda: clock.now().nanoseconds * 1e-9,
-            1.0 / config.move_rate_hz,
-            config.external_torque_nm,
-        )
         try:
-            self.connection = FciConnection(connection)
+            self.connection = FciConnection(
+                self._connect,
+                self._motion,
+                lambda: clock.now().nanoseconds * 1e-9,
+                1.0 / config.move_rate_hz,
+                config.external_torque_nm,
+            )
         except ConfigError:
             raise
         except Exception as error:  # franky raises exceptions of no common base
@@ -221,32 +233,6 @@ def _check_urdf(robot: Robot, urdf: str) -> list[str]:
     for i, name in enumerate(robot.commanded, 1):  # the URDF may have no prefix
         urdf = urdf.replace(f'name="joint{i}"', f'name="{name}"')
     return urdf_check.check(robot, urdf) if urdf else []
-
-
-def _warnings(config: FrankyConfig) -> list[str]:
-    """Return warnings about unusual settings, for the operator."""
-    warnings = []
-    if config.collision_torque_nm > _USUAL_TORQUE or config.collision_force_n > _USUAL_FORCE:
-        warnings.append(
-            f'collision thresholds of {config.collision_torque_nm:g} N m and '
-            f'{config.collision_force_n:g} N; the defaults are {_USUAL_TORQUE:g} and '
-            f'{_USUAL_FORCE:g}'
-        )
-    if config.realtime == 'ignore':
-        warnings.append(
-            'realtime: ignore is for simulated robots; a real one stops on late packets'
-        )
-    return warnings
-
-
-def _import() -> ModuleType:
-    """Return the module franky, which only this backend needs."""
-    try:
-        return importlib.import_module('franky')
-    except ImportError as error:
-        raise ConfigError(
-            f'backend \'franky\' needs franky-control ({error}): pip install "emppi_ros[franka]"'
-        ) from None
 
 
 def _one_line(error: Exception) -> str:

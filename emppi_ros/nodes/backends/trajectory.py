@@ -7,10 +7,9 @@ from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.bridge import trajectory_stream
 from emppi_ros.bridge.jerk_limiter import Command
-from emppi_ros.bridge.joint_trajectory import Trajectory
 from emppi_ros.bridge.trajectory_stream import StreamState, TrajectoryConfig
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.nodes.backends.interface import Backend, BackendCommand, command_topic
+from emppi_ros.nodes.backends import Backend, BackendCommand, command_topic
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import ClockSync, CommandClock
 from emppi_ros.nodes.common.parameters import declare_all
@@ -56,21 +55,17 @@ class TrajectoryBackend(Backend):
         state, trajectory = trajectory_stream.advance(
             self._config, self._robot, self._state, *cycle
         )
-        message = None
-        if trajectory is not None:
-            message = self._write(trajectory, cycle.time, state.rests == 0)
-        # checked last: a bridge that was interrupted leaves the robot with the last trajectory
-        if message is not None and self.is_late(self._clock.now()):
-            return trajectory_stream.in_force(self._state, cycle.time).velocity
-        self._state = state
-        if message is not None:
-            self._publisher.publish(message)
+        if trajectory is None:
+            self._state = state
+        else:
+            stamped, moving = self._config.trajectory_stamped, state.rests == 0
+            stamp = self._stamps.at(cycle.time, moving) if stamped else None
+            message = convert.write_trajectory(self._robot, trajectory, stamp)
+            # checked last: if the bridge was interrupted, the robot keeps the last trajectory
+            if not self.is_late(self._clock.now()):
+                self._state = state
+                self._publisher.publish(message)
         return trajectory_stream.in_force(self._state, cycle.time).velocity
-
-    def _write(self, trajectory: Trajectory, moment: float, moving: bool) -> JointTrajectory:
-        """Return a trajectory's message, with a stamp if the configuration says so."""
-        stamp = self._stamps.at(moment, moving) if self._config.trajectory_stamped else None
-        return convert.write_trajectory(self._robot, trajectory, stamp)
 
     def is_late(self, now: float) -> bool:
         """Return whether the robot is about to stop on its own."""

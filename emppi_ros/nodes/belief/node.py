@@ -2,21 +2,20 @@
 The node `belief`: a particle filter over the unknown parameters of the task.
 
 It updates the belief at every tracked pose or, if nothing is tracked, from joint states every
-`interval_s`, once the joint states and applied commands up to that time have arrived. It
-publishes the belief at every update, and at least every quarter of a second.
+`interval_s`, once the joint states and applied commands up to that time have arrived.
 """
 
 from collections import deque
 from collections.abc import Callable, Mapping
 import functools
 import json
-import sys
 import threading
 import time
 from typing import Any, Unpack
 
 import numpy as np
 from sensor_msgs.msg import PointCloud2
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from emppi_ros.belief import explanations
@@ -25,17 +24,16 @@ from emppi_ros.core import weights
 from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.journal.journal import BELIEF, Journal, describe
 from emppi_ros.nodes.belief import saver
-from emppi_ros.nodes.belief.saver import BeliefSaver
-from emppi_ros.nodes.common import process, qos
+from emppi_ros.nodes.belief.saver import SAVE, BeliefSaver
+from emppi_ros.nodes.common import interfaces, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Report
 from emppi_ros.nodes.common.inputs import MeasurementInputs
-from emppi_ros.nodes.common.lifecycle import NodeArguments
+from emppi_ros.nodes.common.lifecycle import NodeArguments, serve
 from emppi_ros.nodes.common.parameters import BeliefParameters, declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics import belief_cloud
-from emppi_ros.nodes.topics.journal import JournalPublisher
-from emppi_ros.nodes.topics.named_belief import NamedBeliefPublisher
-from emppi_ros.nodes.topics.task import TOPIC, StageSubscriber, TaskFollowerNode
+from emppi_ros.nodes.topics.named_belief import NAMED, write_named_belief
+from emppi_ros.nodes.topics.task import TOPIC, TaskFollowerNode, follow_stage
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task, parse_task
 
@@ -52,10 +50,14 @@ class BeliefNode(TaskFollowerNode):
         self._lock = threading.Lock()  # of the session
         self._turn = threading.Lock()  # taken before it by services, for which the loop makes way
         self._settings = declare_all(self, BeliefParameters)
-        self._journal_publisher = JournalPublisher(self, BELIEF)
-        self._named_publisher = NamedBeliefPublisher(self)
-        self.create_service(Trigger, 'emppi/reset_belief', self._reset)
-        self._saver = BeliefSaver(self, self._settings.save_to, self._save)
+        # for all tasks: a recorder could miss events of a new one
+        self._events = self.create_publisher(String, BELIEF, qos.DEFAULT)
+        self._named = None
+        if interfaces.AVAILABLE:
+            self._named = self.create_publisher(interfaces.Belief, NAMED, qos.NEWEST)
+        serve(self, Trigger, 'emppi/reset_belief', self._reset)
+        self._saver = BeliefSaver(self._settings.save_to)
+        serve(self, Trigger, SAVE, self._save)
 
     def setup(self) -> None:
         """Load the task and draw particles from its prior."""
@@ -66,19 +68,18 @@ class BeliefNode(TaskFollowerNode):
             self.get_logger().info(f'prior: {self.task.prior.describe()}')
         seed = self._settings.seed
         self.session = BeliefSession(self.task, seed)
-        journal = Journal(self.session, describe(self.task, self.follow.text, seed, prior))
+        self._journal = Journal(self.session, describe(self.task, self.follow.text, seed, prior))
         self._logged_until = -np.inf  # s, changes of parameters
         self._todo: deque[Callable[[], None]] = deque()  # to call in the loop's thread
         self._publisher = self.create_publisher(PointCloud2, 'emppi/belief', qos.LATCHED)
-        self._journal_publisher.set_journal(journal)
         self._inputs = MeasurementInputs(self, self.task, self.session)
-        self._stage = StageSubscriber(self, self.task.stages, self._enter)
+        self._stage = follow_stage(self, self.task.stages, self._enter)
 
     def start(self) -> None:
         """Start to update the belief."""
         self._inputs.clear()
         self._active = True
-        self._journal_publisher.begin_cycle(time.monotonic())
+        self._journal.begin_cycle(self._events.get_subscription_count(), time.monotonic())
         self._publish_current()
         self.loop = Loop('learning', _POLL_S, self._work)
 
@@ -89,10 +90,14 @@ class BeliefNode(TaskFollowerNode):
 
     def teardown(self) -> None:
         """Save the belief if it was updated, and release the task."""
-        if self.session.counts['updates']:
-            self._saver.save_at_end(self.task, self.session, self._settings.seed)
+        if self.session.counts['updates'] and self._settings.save_to and self.task.parameters:
+            try:
+                path = self._saver.save(self.task, self.session, self._settings.seed)
+                self.get_logger().info(f'belief saved: {path}')
+            except EmppiError as error:
+                self.get_logger().error(f'belief not saved: {error}')
         self._inputs.close()
-        self._stage.close()
+        self.destroy_subscription(self._stage)
         self.destroy_publisher(self._publisher)
         super().teardown()
 
@@ -162,7 +167,7 @@ class BeliefNode(TaskFollowerNode):
     def _work(self, moment: float) -> None:
         """Take new messages and update the belief as far as they are complete."""
         with self._lock:
-            self._journal_publisher.begin_cycle(moment)
+            self._journal.begin_cycle(self._events.get_subscription_count(), moment)
             self._inputs.poll()
         updated = self._update()
         with self._lock:
@@ -171,8 +176,9 @@ class BeliefNode(TaskFollowerNode):
                 self.get_logger().warning(f'no update: {error}', throttle_duration_sec=2.0)
             if repeat := time.monotonic() > self._published_at + _REPEAT_S:
                 self._publish_current()
-            if updated or repeat or self._journal_publisher.pending >= _MAX_EVENTS:
-                self._journal_publisher.publish()
+            if updated or repeat or self._journal.pending >= _MAX_EVENTS:
+                if text := self._journal.take():
+                    self._events.publish(String(data=text))
 
     def _update(self) -> int:
         """Do all updates that are due unless the node is stopped; return how many."""
@@ -203,45 +209,28 @@ class BeliefNode(TaskFollowerNode):
     def _publish(self, belief: StampedBelief) -> None:
         self._published_at = time.monotonic()
         self._publisher.publish(belief_cloud.write_belief(self.task, belief.stamp, belief.belief))
-        self._named_publisher.publish(self.task, belief, self.session.counts['updates'])
+        if self._named is not None and self._named.get_subscription_count():
+            updates = self.session.counts['updates']
+            self._named.publish(write_named_belief(self.task, belief, updates))
 
-    def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        response.success = self.state in ('inactive', 'active')
-        if not response.success:
-            response.message = 'no task yet'
-            return response
-        try:
-            if self._prior_changed():
-                self.swap_task()
-                prior = self.task.prior.describe()
-                response.message = (
-                    f'the belief was reset to the prior, which was read again: {prior}'
-                )
-                return response
-        except EmppiError as error:
-            response.success, response.message = False, str(error)
-            return response
+    def _reset(self) -> str:
+        self._check_task()
+        settings, message = self._settings, 'the belief was reset to the prior'
+        # the file may be a belief that this node saved
+        read = settings.prior != settings.save_to
+        if read and self._prior != saver.with_prior(self.task, settings.prior)[1]:
+            self.swap_task()
+            return f'{message}, which was read again: {self.task.prior.describe()}'
         with self._turn, self._lock:
             self.session.reset()
             self._publish_current()
-        response.message = 'the belief was reset to the prior'
-        return response
-
-    def _prior_changed(self) -> bool:
-        """Return whether the prior file has changed, but for a belief that this node saved."""
-        if self._settings.prior == self._settings.save_to:
-            return False
-        _, text = saver.with_prior(self.task, self._settings.prior)
-        return text != self._prior
+        return message
 
     def _save(self) -> str:
-        """Save the belief; return a message, or raise an EmppiError."""
-        if self.state not in ('inactive', 'active'):
-            raise StaleInputError('no task yet')
+        self._check_task()
         with self._turn, self._lock:
             return self._saver.save(self.task, self.session, self._settings.seed)
 
-
-def main() -> None:
-    """Run the node, at a lower priority than the planner, which has deadlines."""
-    sys.exit(process.run(BeliefNode, nice=10))
+    def _check_task(self) -> None:
+        if self.state not in ('inactive', 'active'):
+            raise StaleInputError('no task yet')

@@ -1,20 +1,16 @@
 """
-Save the belief: on the service `emppi/belief/save`, at a task switch, and at shutdown.
+Files that the belief starts from and is saved to.
 
-In file names `{task}` stands for the name of the task. The same name in the parameter `prior`
-continues each task from its saved belief.
+In file names `{task}` stands for the name of the task. The same name for both continues each task
+from its saved belief.
 """
 
-from collections.abc import Callable
 import os
 from pathlib import Path
 
-from rclpy.node import Node
-from std_srvs.srv import Trigger
-
 from emppi_ros.belief.belief_session import BeliefSession
 from emppi_ros.core import paths
-from emppi_ros.core.errors import ConfigError, EmppiError
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.priors import prior_file
 from emppi_ros.tasks.task import Task
 
@@ -45,13 +41,12 @@ def with_prior(task: Task, name: str) -> tuple[Task, str]:
 class BeliefSaver:
     """Save the belief of a session to a file, keeping earlier files of others."""
 
-    def __init__(self, node: Node, name: str, save: Callable[[], str]) -> None:
-        """Offer the service; `save` returns its message, or raises an EmppiError."""
+    def __init__(self, name: str) -> None:
+        """Raise ConfigError unless the name of the file is valid, or empty."""
         if name:
             prior_file.check_path(Path(name))
-        self._node, self._name, self._save = node, name, save
+        self._name = name
         self._written: set[Path] = set()  # by this node, which may overwrite them
-        node.create_service(Trigger, SAVE, self._answer)
 
     def save(self, task: Task, session: BeliefSession, seed: int) -> str:
         """Save the belief; return a message with the path. Raises ConfigError."""
@@ -69,19 +64,3 @@ class BeliefSaver:
         backup = prior_file.save(path, prior, path in self._written)
         self._written.add(path)
         return f'{path}' + (f'; previous file: {backup.name}' if backup else '')
-
-    def save_at_end(self, task: Task, session: BeliefSession, seed: int) -> None:
-        """Save the belief if a file name was given; only log a failure."""
-        if not (self._name and task.parameters):
-            return
-        try:
-            self._node.get_logger().info(f'belief saved: {self.save(task, session, seed)}')
-        except EmppiError as error:
-            self._node.get_logger().error(f'belief not saved: {error}')
-
-    def _answer(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        try:
-            response.message, response.success = self._save(), True
-        except EmppiError as error:
-            response.message, response.success = str(error), False
-        return response

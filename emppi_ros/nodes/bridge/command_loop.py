@@ -14,12 +14,12 @@ from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
 from emppi_ros.bridge.state_machine import Machine, Phase
 from emppi_ros.core.errors import ArmError, EmppiError
-from emppi_ros.nodes.backends.interface import Backend, BackendCommand, BackendState
+from emppi_ros.nodes.backends import Backend, BackendCommand, BackendState
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import ClockSync, CommandClock
 from emppi_ros.nodes.common.diagnostics import Durations
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN
-from emppi_ros.nodes.common.polling import Loop, PeriodEstimator, PolledSubscription, longest_nap
+from emppi_ros.nodes.common.polling import Loop, PeriodEstimator, PolledSubscription
 from emppi_ros.tasks.task import Task
 
 _LONGEST_BRAKING_S = 3.0
@@ -49,7 +49,6 @@ class CommandLoop:
         self.robot = task.robot
         self._config, self._monitor_config = config, monitor_config
         self.lock = threading.RLock()  # between the loop and the services
-        self.commander: Commander | None = None  # from `start` to `stop`
         self._residual: float | None = None  # that the task's stage tolerates
         self.periods, self.latencies = Durations(), Durations()
         self._ahead: deque[float] = deque(maxlen=_CLOCK_COUNT)  # s, stamps before our clock
@@ -59,6 +58,7 @@ class CommandLoop:
         self._regular = PeriodEstimator()  # joint states
         self._period = 1.0 / config.rate_hz
         self._loop: Loop | None = None
+        self.commander = self._new_commander()  # between `stop` and `start` without inputs
         self._stamps = ClockSync(clock)
         self._applied = node.create_publisher(JointState, APPLIED, qos.DEFAULT)
         joint_states = task.robot.topics.joint_states
@@ -67,10 +67,8 @@ class CommandLoop:
         )
         if backend.measures:
             self._joints = None
-            self.joints_profile, options = qos.overridable(qos.MEASURED)
-            self._measured = node.create_publisher(
-                JointState, joint_states, self.joints_profile, qos_overriding_options=options
-            )
+            self._measured = qos.advertise(node, JointState, joint_states, qos.MEASURED)
+            self.joints_profile = self._measured.qos_profile
         else:
             self._joints = PolledSubscription(
                 node, JointState, joint_states, self._receive_joints, qos.SENSOR, timed=True
@@ -81,19 +79,31 @@ class CommandLoop:
     def start(self) -> Loop:
         """Start commanding, from new measurements only."""
         self._begin()
-        nap = longest_nap(self.clock.simulated)
-        self._loop = Loop('commanding', self._period, self._cycle, self.clock.now, nap_s=nap)
+        clock = self.clock
+        self._loop = Loop(
+            'commanding', self._period, self._cycle, clock.now, simulated=clock.simulated
+        )
         return self._loop
 
     def _begin(self) -> None:
         """Begin disarmed, from new measurements only."""
         for subscription in self.subscriptions:
             subscription.drop()
-        backend, self._reset_until = self.backend, None
-        self.commander = Commander(
+        self._reset_until = None
+        self.commander = self._new_commander()
+
+    def _new_commander(self) -> Commander:
+        backend = self.backend
+        commander = Commander(
             self._config, self.robot, backend.delay_s, self._monitor_config, backend.settle_s
         )
-        self.commander.tolerate(self._residual)
+        commander.tolerate(self._residual)
+        return commander
+
+    @property
+    def active(self) -> bool:
+        """Whether the robot is commanded: between `start` and `stop`."""
+        return self._loop is not None
 
     def begin_reset(self) -> bool:
         """
@@ -105,7 +115,7 @@ class CommandLoop:
         end = time.monotonic() + _LONGEST_BRAKING_S
         while time.monotonic() < end:
             with self.lock:
-                if self.commander is None or self.commander.resting:
+                if self.commander.resting:
                     self._reset_until = time.monotonic() + _LONGEST_RESET_S
                     return True
             time.sleep(self._period)
@@ -114,19 +124,19 @@ class CommandLoop:
     def end_reset(self) -> None:
         """Begin disarmed, from new measurements of a robot that was reset."""
         with self.lock:
-            if self.commander is not None and self._reset_until is not None:
+            if self._reset_until is not None:
                 self._begin()
 
     def stop(self) -> None:
         """Brake to rest, then stop commanding; call it after the loop has ended."""
-        commander = self._started
+        commander = self.commander
         commander.disarm()
         began, rests = time.monotonic(), 0
         while commander.ready and rests < _RESTS and time.monotonic() - began < _LONGEST_BRAKING_S:
             time.sleep(self._period)
             self._command(commander)
             rests += commander.resting
-        self.commander = None
+        self.commander, self._loop = self._new_commander(), None
 
     def close(self) -> None:
         """Close topics and backend."""
@@ -138,17 +148,9 @@ class CommandLoop:
         self._node.destroy_publisher(self._applied)
 
     @property
-    def _started(self) -> Commander:
-        """The commander; ArmError unless there is one."""
-        if self.commander is None:
-            raise ArmError('not active')
-        return self.commander
-
-    @property
     def machine(self) -> Machine:
         """The state of the bridge."""
-        commander = self.commander
-        return Machine() if commander is None else commander.machine
+        return self.commander.machine
 
     def arm(self) -> None:
         """Follow plans from now on; ArmError says what prevents it."""
@@ -159,13 +161,12 @@ class CommandLoop:
             if self._reset_until is not None:
                 raise ArmError('the simulator is resetting the robot')
             self._check_clock()
-            self._started.arm(self.clock.now())
+            self.commander.arm(self.clock.now())
 
     def disarm(self) -> None:
         """Brake to rest, acknowledge a fault, and clear it if the robot itself holds it."""
         with self.lock:
-            if self.commander is not None:
-                self.commander.disarm()
+            self.commander.disarm()
             if self.backend.fault():
                 self.backend.recover()
 
@@ -176,27 +177,13 @@ class CommandLoop:
             if phase is not Phase.INACTIVE:
                 raise ArmError(f'the bridge is {phase.value}: disarm it to change its timeouts')
             self._config = config
-            if self.commander is not None:
-                self.commander.configure(config)
+            self.commander.configure(config)
 
     def tolerate(self, residual_rad_per_s: float | None) -> None:
         """Tolerate a larger residual than configured, as the task's stage does; None: do not."""
         with self.lock:
             self._residual = residual_rad_per_s
-            if self.commander is not None:
-                self.commander.tolerate(residual_rad_per_s)
-
-    def trip(self, fault: Fault) -> None:
-        """Brake and hold because of a fault."""
-        with self.lock:
-            if self.commander is not None:
-                self.commander.trip(fault)
-
-    def enable(self, enabled: bool) -> None:
-        """Take the state of the operator's enabling switch."""
-        with self.lock:
-            if self.commander is not None:
-                self.commander.enable(self.clock.now(), enabled)
+            self.commander.tolerate(residual_rad_per_s)
 
     def _await_prompt_state(self) -> None:
         """Wait briefly for a joint state without delay: a late one looks like a slow clock."""
@@ -235,7 +222,7 @@ class CommandLoop:
                     return
                 self._begin()
             self._plans.poll()
-            commander = self._started
+            commander = self.commander
             if not commander.ready:  # nothing is commanded before the first joint state
                 return
             if text := self.backend.fault():
@@ -289,14 +276,14 @@ class CommandLoop:
         self.input_error, self._sent = '', sent
         self._ahead.append(stamp - self.clock.stamp_now())
         now = self.clock.now()
-        self._started.measure(Measurement(now, stamp, position[rows], velocity[rows]))
+        self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
 
     def _take_state(self, state: BackendState) -> None:
         robot, rows = self.robot, self._task.commanded_rows
         stamp, position, velocity = state
         self._sent = stamp
         now = self.clock.now()
-        self._started.measure(Measurement(now, stamp, position[rows], velocity[rows]))
+        self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
         self._measured.publish(convert.write_joints(robot, stamp, position, velocity))
 
     def _receive_plan(self, message: JointTrajectory) -> None:
@@ -306,4 +293,4 @@ class CommandLoop:
         except EmppiError as error:
             self.rejected_plans, self.rejection = self.rejected_plans + 1, str(error)
             return
-        self._started.receive(plan._replace(start=plan.start + self.clock.now() - now))
+        self.commander.receive(plan._replace(start=plan.start + self.clock.now() - now))

@@ -6,9 +6,10 @@ about 30 us for each publisher listed, so all topics are checked every time.
 """
 
 from collections.abc import Iterator, Sequence
+import copy
 from typing import NamedTuple
 
-from rclpy.duration import Duration, Infinite
+from rclpy.duration import Infinite
 from rclpy.node import Node
 from rclpy.qos import (
     DurabilityPolicy,
@@ -24,7 +25,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.bridge import faults
 from emppi_ros.model.urdf_export import MADE_HERE
-from emppi_ros.nodes.backends.interface import Backend
+from emppi_ros.nodes.backends import Backend
 from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.common.inputs import PLAN
 from emppi_ros.nodes.topics.task import TOPIC
@@ -180,11 +181,7 @@ def _mismatches(
 def _incompatibilities(
     offered: QoSProfile, requested: QoSProfile
 ) -> tuple[list[tuple[str, str]], str]:
-    """
-    Return (offered, requested) in words for each policy that does not fit.
-
-    The second value is any other reason, in the middleware's words.
-    """
+    """Return (offered, requested) for each policy that does not fit, or any other reason."""
     compatibility, reason = qos_check_compatible(offered, requested)
     if compatibility != QoSCompatibility.ERROR:
         return [], ''
@@ -202,22 +199,11 @@ def _incompatibilities(
 
 def _resolve(node: Node, topic: TopicSpec) -> TopicSpec:
     """Return the topic with its full name, and a profile without implicit defaults."""
-    given = topic.profile
-    profile = QoSProfile(
-        depth=given.depth,
-        history=given.history,
-        reliability=given.reliability,
-        durability=given.durability,
-        deadline=_or_infinite(given.deadline),
-        liveliness=given.liveliness,
-        liveliness_lease_duration=_or_infinite(given.liveliness_lease_duration),
-    )
+    profile = copy.copy(topic.profile)
+    for name in ('deadline', 'liveliness_lease_duration'):
+        if not getattr(profile, name).nanoseconds:
+            setattr(profile, name, Infinite)  # as the middleware lists it
     return topic._replace(name=node.resolve_topic_name(topic.name), profile=profile)
-
-
-def _or_infinite(duration: Duration) -> Duration:
-    """Return a duration as the middleware lists it: infinite if it is not given."""
-    return duration if duration.nanoseconds else Infinite
 
 
 def _type(kind: type, separator: str) -> str:

@@ -2,17 +2,13 @@
 The node `bridge`: sends plans to the robot as commands within limits, and brakes without plans.
 
 It starts disarmed, and only an operator arms it. It commands only while it is active, and never
-before the first joint state. Ages are measured on a monotonic clock, or in simulated time on one
-that follows /clock and never stops. After a fault it holds until
-the operator acknowledges the fault by disarming.
+before the first joint state. After a fault it holds until the operator acknowledges it.
 """
 
 from collections.abc import Mapping
-import sys
+from dataclasses import fields
 from typing import Any, Unpack
 
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.subscription import Subscription
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
@@ -26,16 +22,14 @@ from emppi_ros.core import config as task_config
 from emppi_ros.core.errors import ArmError, ConfigError, EmppiError, unknown
 from emppi_ros.nodes import backends
 from emppi_ros.nodes.backends import BackendConfig
-from emppi_ros.nodes.bridge import reset_service
 from emppi_ros.nodes.bridge.command_loop import CommandLoop
 from emppi_ros.nodes.bridge.graph_monitor import GraphMonitor
-from emppi_ros.nodes.common import parameters, process
-from emppi_ros.nodes.common.clock_sync import CommandClock, SimulatedCommandClock
+from emppi_ros.nodes.common import clock_sync, parameters
+from emppi_ros.nodes.common.clock_sync import create_steady_timer
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
-from emppi_ros.nodes.common.lifecycle import NodeArguments
+from emppi_ros.nodes.common.lifecycle import NodeArguments, serve
 from emppi_ros.nodes.common.parameters import declare_all
-from emppi_ros.nodes.switching import rest_service
-from emppi_ros.nodes.topics.task import TOPIC, StageSubscriber, TaskFollowerNode
+from emppi_ros.nodes.topics.task import SWAP, TOPIC, UNABLE, TaskFollowerNode, follow_stage
 from emppi_ros.robots.robot import BACKENDS
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.schema import StageConfig, TaskFile
@@ -43,10 +37,8 @@ from emppi_ros.tasks.schema import StageConfig, TaskFile
 _STATE_CHECK_S = 0.05  # between two checks for a change of state, which is published at once
 _LOG_S = 2.0  # between two warnings of a kind
 _GRAPH_CHECK_S = 0.2  # between two checks of the graph
-_TIMEOUTS = (  # may be set while the bridge is not armed
-    'plan_timeout_s', 'rest_within_s', 'plan_lost_s', 'state_timeout_s', 'enable_timeout_s',
-    'swap_timeout_s',
-)  # fmt: skip
+# may be set while the bridge is not armed
+_TIMEOUTS = [field.name for field in fields(BridgeConfig) if field.name.endswith('_s')]
 
 
 class BridgeNode(TaskFollowerNode):
@@ -66,25 +58,23 @@ class BridgeNode(TaskFollowerNode):
                     'use_sim_time: a real robot does not follow /clock, and ages would be wrong; '
                     'set hardware to false if the robot is simulated'
                 )
-        self._command_clock = (SimulatedCommandClock if self.simulated_time else CommandClock)(
-            self
-        )
+        clocks = clock_sync.CommandClock, clock_sync.SimulatedCommandClock
+        self._command_clock = clocks[self.simulated_time](self)
         self.command_loop: CommandLoop | None = None  # while the node is configured
         self._stages: tuple[StageConfig, ...] = ()  # of the task that was checked last
         self._custom_limits: tuple[str, ...] = ()
         self._published: object = None  # state
         self._logged_fault: Fault | None = None
         self._logged_rejections = 0
-        self.create_service(SetBool, 'emppi/arm', self._arm)
-        self.create_service(SetBool, 'emppi/pause', self._pause)
-        rest_service.serve(self, lambda: self.command_loop)
-        reset_service.serve(self, lambda: self.command_loop, config.hardware)
+        serve(self, SetBool, 'emppi/arm', self._arm)
+        serve(self, SetBool, 'emppi/pause', self._pause)
+        serve(self, SetBool, SWAP, self._swap)
+        serve(self, SetBool, 'emppi/reset', self._reset)
         self._enable_subscription: Subscription[Bool] | None = None
         self._subscribe_enable()
         parameters.on_change(self, _TIMEOUTS, self._set_timeouts)
-        steady = Clock(clock_type=ClockType.STEADY_TIME)  # simulated time may stop
-        self.create_timer(_STATE_CHECK_S, self._publish_changes, clock=steady)
-        self.create_timer(_GRAPH_CHECK_S, self._check_graph, clock=steady)
+        create_steady_timer(self, _STATE_CHECK_S, self._publish_changes)
+        create_steady_timer(self, _GRAPH_CHECK_S, self._check_graph)
 
     @property
     def _configured(self) -> CommandLoop:
@@ -125,7 +115,7 @@ class BridgeNode(TaskFollowerNode):
 
     def teardown(self) -> None:
         """Release task and robot."""
-        self._stage.close()
+        self.destroy_subscription(self._stage)
         self._configured.close()
         self.graph.close()
         self.command_loop = None
@@ -144,14 +134,14 @@ class BridgeNode(TaskFollowerNode):
     def swap_task(self) -> None:
         """Keep commanding: the robot is the same. Follow the stages of the task."""
         if self.command_loop is not None:
-            self._stage.close()
+            self.destroy_subscription(self._stage)
             self._subscribe_stage()
 
     def _subscribe_stage(self) -> None:
         """Tolerate what the stages of the task do, one after the other."""
         loop = self._configured
         loop.tolerate(None)
-        self._stage = StageSubscriber(
+        self._stage = follow_stage(
             self, self._stages, lambda stage: loop.tolerate(stage.residual_rad_per_s)
         )
 
@@ -166,7 +156,7 @@ class BridgeNode(TaskFollowerNode):
             'armed': machine.armed,
             'paused': machine.paused,
             'swapping': machine.swapping,
-            'tolerated_residual': loop.commander.tolerated_residual if loop.commander else '',
+            'tolerated_residual': loop.commander.tolerated_residual if loop.active else '',
             'period_ms_p50': loop.periods.quantile_ms(0.5),
             'period_ms_p99': loop.periods.quantile_ms(0.99),
             'latency_ms_p50': loop.latencies.quantile_ms(0.5),
@@ -187,7 +177,7 @@ class BridgeNode(TaskFollowerNode):
     def _reason(self) -> str:
         """Return why the robot is not moved, '' while it is."""
         loop = self.command_loop
-        if loop is None or loop.commander is None:
+        if loop is None or not loop.active:
             return 'not active'
         if loop.commander.ready:
             return loop.commander.reason
@@ -196,11 +186,13 @@ class BridgeNode(TaskFollowerNode):
 
     def _check_graph(self) -> None:
         """Stop the robot if another node commands it too."""
-        if self.command_loop is None:
+        loop = self.command_loop
+        if loop is None:
             return
         self.graph.check()
         if text := self.graph.second_publisher:
-            self.command_loop.trip(Fault(faults.SECOND_PUBLISHER, text))
+            with loop.lock:
+                loop.commander.trip(Fault(faults.SECOND_PUBLISHER, text))
 
     def _publish_changes(self) -> None:
         """Publish a change of state at once instead of with the next report."""
@@ -211,7 +203,10 @@ class BridgeNode(TaskFollowerNode):
             self.diagnostics.publish()
         if loop is None:
             return
-        self._log_fault(loop.machine.fault)
+        fault = loop.machine.fault
+        if fault is not None and fault is not self._logged_fault:
+            self.get_logger().error(f'fault {fault.code}: {fault.text}; braking, then held')
+        self._logged_fault = fault
         # not in the loop: the first log message of a caller takes rclpy a tenth of a second
         if loop.input_error:
             self.get_logger().warning(
@@ -221,19 +216,13 @@ class BridgeNode(TaskFollowerNode):
             self.get_logger().warning(f'rejected: {loop.rejection}', throttle_duration_sec=_LOG_S)
         self._logged_rejections = loop.rejected_plans
 
-    def _log_fault(self, fault: Fault | None) -> None:
-        """Log a fault once."""
-        if fault is not None and fault is not self._logged_fault:
-            self.get_logger().error(f'fault {fault.code}: {fault.text}; braking, then held')
-        self._logged_fault = fault
-
-    def _arm(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+    def _arm(self, arms: bool) -> str:
         loop = self.command_loop
         try:
-            if not request.data:
+            if not arms:
                 if loop is not None:
                     loop.disarm()
-            elif loop is None or loop.commander is None:
+            elif loop is None or not loop.active:
                 raise ArmError('not active')
             else:
                 self.graph.check()
@@ -241,23 +230,47 @@ class BridgeNode(TaskFollowerNode):
                     raise ArmError(text)
                 loop.arm()
         except EmppiError as error:
-            verb = 'arm' if request.data else 'acknowledge'
-            response.success, response.message = False, f'cannot {verb}: {error}'
-            self.get_logger().warning(response.message)
-            return response
-        response.success, response.message = True, 'armed' if request.data else 'not armed'
-        self.get_logger().info(response.message)
-        return response
+            message = f'cannot {"arm" if arms else "acknowledge"}: {error}'
+            self.get_logger().warning(message)
+            raise ArmError(message) from None
+        message = 'armed' if arms else 'not armed'
+        self.get_logger().info(message)
+        return message
 
-    def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+    def _pause(self, paused: bool) -> str:
         loop = self.command_loop
-        if loop is None or loop.commander is None or not loop.commander.ready:
-            response.success, response.message = False, f'cannot pause: {self._reason()}'
-            return response
+        if loop is None or not loop.commander.ready:
+            raise ArmError(f'cannot pause: {self._reason()}')
         with loop.lock:
-            loop.commander.pause(request.data)
-        response.success, response.message = True, 'paused' if request.data else 'not paused'
-        return response
+            loop.commander.pause(paused)
+        return 'paused' if paused else 'not paused'
+
+    def _swap(self, swapping: bool) -> str:
+        """Hold the arm at rest for a task switch, or release it; the planner repeats this."""
+        loop = self.command_loop
+        if loop is None or not loop.commander.ready:
+            raise ArmError(UNABLE)
+        with loop.lock:
+            loop.commander.swap(loop.clock.now(), swapping)
+            if swapping and not loop.commander.still:
+                raise ArmError('braking')
+            return loop.commander.reason
+
+    def _reset(self, begins: bool) -> str:
+        """
+        Disarm at rest, and command nothing until the simulator has reset the robot.
+
+        Otherwise a jump is a fault, and a robot commanded by position would be pulled back.
+        """
+        loop = self.command_loop
+        if self._backend_config.hardware:
+            raise ArmError('a real robot is not reset')
+        if loop is not None and begins and not loop.begin_reset():
+            raise ArmError('not armed, but not at rest either')
+        if loop is not None and not begins:
+            loop.end_reset()
+            self.get_logger().info('not armed: the simulator has reset the robot')
+        return 'not armed'
 
     def _set_timeouts(self, values: Mapping[str, Any]) -> None:
         """Use other timeouts from now on; EmppiError if one is invalid, or the bridge is armed."""
@@ -276,10 +289,6 @@ class BridgeNode(TaskFollowerNode):
             )
 
     def _enable(self, message: Bool) -> None:
-        if self.command_loop is not None:
-            self.command_loop.enable(message.data)
-
-
-def main() -> None:
-    """Run the node."""
-    sys.exit(process.run(BridgeNode, real_time=10))
+        if (loop := self.command_loop) is not None:
+            with loop.lock:
+                loop.commander.enable(loop.clock.now(), message.data)

@@ -1,14 +1,19 @@
 """The clock of a node and that of the bridge, and message stamps of its times."""
 
+from collections.abc import Callable
 import math
 import threading
 import time
 
 from builtin_interfaces.msg import Time
+from rclpy.callback_groups import CallbackGroup
+from rclpy.clock import Clock as NodeClock
 from rclpy.clock import ROSClock
+from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 import rclpy.time
+from rclpy.timer import Timer
 from rosgraph_msgs.msg import Clock
 
 from emppi_ros.bridge import simulated_time
@@ -25,6 +30,14 @@ def is_simulated(node: Node) -> bool:
     """Return whether a node follows /clock (`use_sim_time`)."""
     clock = node.get_clock()
     return isinstance(clock, ROSClock) and clock.ros_time_is_active
+
+
+def create_steady_timer(
+    node: Node, period_s: float, callback: Callable[[], object], group: CallbackGroup | None = None
+) -> Timer:
+    """Return a timer of the steady clock: simulated time may stop."""
+    steady = NodeClock(clock_type=ClockType.STEADY_TIME)
+    return node.create_timer(period_s, callback, callback_group=group, clock=steady)
 
 
 class CommandClock:
@@ -95,9 +108,8 @@ class ClockSync:
     """
     Offset between the clock that stamps messages and the bridge's, constant while the robot moves.
 
-    Offsets measured for every message would differ by microseconds, or more if the process is
-    interrupted. At 0.5 rad/s, 1 us is 0.5 microradian; to correct that within a millisecond
-    takes a jerk of about 1000 rad/s^3.
+    Offsets measured for every message would differ by microseconds: at 0.5 rad/s, to correct 1 us
+    within a millisecond takes a jerk of about 1000 rad/s^3.
     """
 
     def __init__(self, clock: CommandClock) -> None:

@@ -5,13 +5,12 @@ Stamps become seconds in float64, exact to a fraction of a microsecond.
 """
 
 from array import array
-from collections.abc import Sequence
 import struct
 
 from builtin_interfaces.msg import Duration, Time
-from geometry_msgs.msg import Pose as PoseMessage
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 import numpy as np
+from numpy.typing import ArrayLike
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -89,7 +88,9 @@ def write_pose_in(frame: str, stamp: float, pose: Pose) -> PoseStamped:
     """Return a pose in a frame."""
     message = PoseStamped()
     message.header.stamp, message.header.frame_id = to_stamp(stamp), frame
-    _fill(message.pose, pose)
+    p, q = message.pose.position, message.pose.orientation
+    p.x, p.y, p.z = pose.position.tolist()
+    q.w, q.x, q.y, q.z = pose.quaternion.tolist()
     return message
 
 
@@ -97,10 +98,10 @@ def write_uncertain_pose(
     frame: str, stamp: float, pose: Pose, covariance: Array
 ) -> PoseWithCovarianceStamped:
     """Return a pose in a frame, with its covariance (6, 6)."""
-    message = PoseWithCovarianceStamped()
-    message.header.stamp, message.header.frame_id = to_stamp(stamp), frame
-    _fill(message.pose.pose, pose)
-    message.pose.covariance = _doubles(covariance.ravel())
+    stamped = write_pose_in(frame, stamp, pose)
+    message = PoseWithCovarianceStamped(header=stamped.header)
+    message.pose.pose = stamped.pose
+    message.pose.covariance = _doubles(covariance)
     return message
 
 
@@ -111,30 +112,21 @@ def _check_frame(robot: Robot, frame: str) -> None:
         )
 
 
-def _fill(message: PoseMessage, pose: Pose) -> None:
-    p, q = message.position, message.orientation
-    p.x, p.y, p.z = pose.position.tolist()
-    q.w, q.x, q.y, q.z = pose.quaternion.tolist()
-
-
 def read_plan(robot: Robot, message: JointTrajectory, now: float) -> Plan:
     """Return the plan; PlanError if the robot cannot follow it."""
-    name = POINT_FIELD[robot.command]
+    name, points = POINT_FIELD[robot.command], message.points
     width = len(message.joint_names)
     _check_length(message)
-    for i, point in enumerate(message.points):
-        if len(getattr(point, name)) != width:
+    rows = [getattr(point, name) for point in points]
+    for i, row in enumerate(rows):
+        if len(row) != width:
             raise PlanError(
-                f'plan whose point {i} has {len(getattr(point, name))} {name} for {width} '
-                f'joints; robot {robot.name!r} is commanded by {robot.command}'
+                f'plan whose point {i} has {len(row)} {name} for {width} joints; '
+                f'robot {robot.name!r} is commanded by {robot.command}'
             )
-    plan = Plan(
-        to_seconds(message.header.stamp),
-        np.array([to_seconds(point.time_from_start) for point in message.points]),
-        np.array([getattr(point, name) for point in message.points]).reshape(
-            len(message.points), width
-        ),
-    )
+    times = np.array([to_seconds(point.time_from_start) for point in points])
+    values = np.array(rows).reshape(len(points), width)
+    plan = Plan(to_seconds(message.header.stamp), times, values)
     return plans.check(robot, message.joint_names, plan, now)
 
 
@@ -144,7 +136,7 @@ def write_plan(robot: Robot, plan: Plan) -> JointTrajectory:
     message.header.stamp = to_stamp(plan.start)
     name = POINT_FIELD[robot.command]
     for time, row in zip(plan.times.tolist(), plan.values, strict=True):
-        point = JointTrajectoryPoint(time_from_start=Duration(**_split(time)))
+        point = JointTrajectoryPoint(time_from_start=to_duration(time))
         setattr(point, name, _doubles(row))
         message.points.append(point)
     return message
@@ -163,7 +155,7 @@ def write_trajectory(
         message.header.stamp = start
     columns = (trajectory.positions, trajectory.velocities, trajectory.accelerations)
     for time, *row in zip(trajectory.times.tolist(), *columns, strict=True):
-        point = JointTrajectoryPoint(time_from_start=Duration(**_split(time)))
+        point = JointTrajectoryPoint(time_from_start=to_duration(time))
         point.positions, point.velocities, point.accelerations = map(_doubles, row)
         message.points.append(point)
     return message
@@ -175,22 +167,19 @@ def read_trajectory(robot: Robot, message: JointTrajectory) -> Trajectory:
     _check_length(message)
     if sorted(names) != sorted(robot.commanded):
         raise PlanError(f'trajectory for joints {", ".join(names)}')
-    fields = [
-        [list(row) for row in rows]
-        for rows in zip(*((p.positions, p.velocities, p.accelerations) for p in points))  # noqa: B905
-    ]
-    times = np.array([to_seconds(point.time_from_start) for point in points])
-    if not fields or any(len(row) != len(names) for rows in fields for row in rows):
+    rows = [(p.positions, p.velocities, p.accelerations) for p in points]
+    if not rows or any(len(values) != len(names) for row in rows for values in row):
         raise PlanError('trajectory without position, velocity and acceleration of every joint')
+    times = np.array([to_seconds(point.time_from_start) for point in points])
     order = [names.index(name) for name in robot.commanded]
-    positions, velocities, accelerations = (np.array(rows)[:, order] for rows in fields)
+    values = np.array(rows).swapaxes(0, 1)[..., order]  # (3, points, joints)
     if times[0] < 0 or np.any(np.diff(times) <= 0):
         raise PlanError('trajectory whose times do not increase from 0')
-    if not all(np.isfinite(part).all() for part in (positions, velocities, accelerations)):
+    if not np.isfinite(values).all():
         raise PlanError('trajectory with values that are not finite')
-    if np.any(velocities[-1] != 0.0):
+    if np.any(values[1, -1] != 0.0):
         raise PlanError('trajectory that does not end at rest')
-    return Trajectory(times, positions, velocities, accelerations, float(times[-1]))
+    return Trajectory(times, *values)
 
 
 def read_applied(robot: Robot, message: JointState) -> tuple[float, Array]:
@@ -221,9 +210,9 @@ def read_command(robot: Robot, message: Float64MultiArray) -> Array:
     return values
 
 
-def write_command(command: Sequence[float] | Array) -> Float64MultiArray:
+def write_command(command: ArrayLike) -> Float64MultiArray:
     """Return the message for a forward command controller."""
-    return Float64MultiArray(data=_doubles(np.asarray(command)))
+    return Float64MultiArray(data=_doubles(command))
 
 
 def _check_length(message: JointTrajectory) -> None:
@@ -238,6 +227,6 @@ def _split(seconds: float) -> dict[str, int]:
     return {'sec': whole, 'nanosec': nanosec}
 
 
-def _doubles(values: Array) -> 'array[float]':
+def _doubles(values: ArrayLike) -> 'array[float]':
     """Return an array that message fields accept without checking every element."""
     return array('d', np.ascontiguousarray(values, dtype=np.float64).tobytes())

@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 import numpy as np
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
 from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.common.clock_sync import create_steady_timer
 from emppi_ros.recordings.message_tables import diagnostic_name
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
@@ -26,33 +25,23 @@ class Report(NamedTuple):
 
 
 class Diagnostics:
-    """
-    Publish what `report` returns: at 1 Hz, and on every call of `publish`.
-
-    The topic is shared by all robots; the name of the status and the `hardware_id` carry the
-    node's namespace.
-    """
+    """Publish what `report` returns: at 1 Hz, and on every call of `publish`."""
 
     def __init__(self, node: Node, report: Callable[[], Report]) -> None:
         self._node, self._report = node, report
+        # with the namespace: all robots share the topic
         self._name = diagnostic_name(node.get_name(), node.get_namespace())
         self._hardware = node.get_namespace().strip('/') or 'robot'
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', qos.DEFAULT)
-        # the steady clock, so that diagnostics continue when simulated time stops
-        self._timer = node.create_timer(
-            1.0, self.publish, clock=Clock(clock_type=ClockType.STEADY_TIME)
-        )
+        create_steady_timer(node, 1.0, self.publish)
 
     def publish(self) -> None:
         """Publish the current report."""
-        report = self._report()
+        level, text, values = self._report()
         status = DiagnosticStatus(
-            level=report.level,
-            name=self._name,
-            message=report.message,
-            hardware_id=self._hardware,
+            level=level, name=self._name, message=text, hardware_id=self._hardware
         )
-        status.values = [KeyValue(key=k, value=show(v)) for k, v in report.values.items()]
+        status.values = [KeyValue(key=name, value=show(value)) for name, value in values.items()]
         message = DiagnosticArray(status=[status])
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._publisher.publish(message)
@@ -61,9 +50,9 @@ class Diagnostics:
 class Durations:
     """A window of recent durations [s]."""
 
-    def __init__(self, count: int = 3000) -> None:
-        self._values: deque[float] = deque(maxlen=count)
-        self._recent: deque[float] = deque(maxlen=count)
+    def __init__(self) -> None:
+        self._values: deque[float] = deque(maxlen=3000)
+        self._recent: deque[float] = deque(maxlen=3000)
 
     def add(self, value_s: float) -> None:
         """Add a duration."""

@@ -17,11 +17,6 @@ class NodeSpec:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     simulated_only: bool = False  # replaced by the real robot and tracker
 
-    @property
-    def executable(self) -> str:
-        """The installed executable, for launch and `ros2 run`."""
-        return f'emppi_{self.name}'
-
 
 def describe(
     task: Any,
@@ -37,9 +32,7 @@ def describe(
     """
     Return the nodes; arguments are plain values or substitutions of a launch file.
 
-    `hardware` says whether the robot is real. Only the planner has the task as a
-    parameter; it publishes the task for all other nodes. `tracking`, one of TRACKING, says where
-    poses of objects come from.
+    The planner publishes its task for all other nodes. `tracking` is one of TRACKING.
     """
     depth = tracking == DEPTH
     images = [NodeSpec('depth_camera', {'seed': seed}, simulated_only=True), NodeSpec('tracker')]

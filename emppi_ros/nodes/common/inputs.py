@@ -11,6 +11,7 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 
 from emppi_ros.core.errors import EmppiError, StaleInputError
+from emppi_ros.core.pose import Pose
 from emppi_ros.journal.journal import Measurements
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import is_simulated
@@ -29,9 +30,8 @@ class MeasurementInputs:
     """
     Subscriptions to joint states, tracked poses and applied commands, read by `poll`.
 
-    Invalid messages are dropped, and in simulated time those from before /clock was set back: they
-    would be newer than all that follow. `errors` holds the reason by topic until the next valid
-    one.
+    Invalid messages are dropped, and those from before /clock was set back, which would remain the
+    newest. `errors` holds the reason by topic until the next valid one.
     """
 
     def __init__(
@@ -42,24 +42,25 @@ class MeasurementInputs:
         subscribed: bool = True,
     ) -> None:
         """Subscribe; messages are added to `session`. If not `subscribed`, they are `receive`d."""
-        self._node, self._task = node, task
+        self._node, self._robot = node, task.robot
         self._session = session or Measurements(task)
         self.estimator: Estimator = self._session.estimator
         self.stamps: dict[str, float] = {}
         self.errors: dict[str, str] = {}
         self._now = np.inf  # s, /clock; infinite without simulated time
-        topic = task.robot.topics.joint_states
-        take: list[tuple[type, str, Callable[[Any], float], QoSProfile]]
-        take = [(JointState, topic, self.take_joints, qos.SENSOR)]
-        take.append((JointState, APPLIED, self.take_applied, qos.DEFAULT))
+        joints, session = task.robot.topics.joint_states, self._session
+        take: dict[str, tuple[type, QoSProfile, Callable[..., Any], Callable[..., None]]] = {
+            joints: (JointState, qos.SENSOR, convert.read_joints, session.add_joints),
+            APPLIED: (JointState, qos.DEFAULT, convert.read_applied, session.add_command),
+        }
         for name in task.tracked:
-            receive = functools.partial(self.take_pose, name)
-            take.append((PoseStamped, f'tracking/{name}', receive, qos.SENSOR))
-        self._take = {name: call for _, name, call, _ in take}
-        self.kinds = {name: kind for kind, name, _, _ in take}
+            add = functools.partial(self._add_pose, name)
+            take[f'tracking/{name}'] = PoseStamped, qos.SENSOR, convert.read_pose, add
+        self._take = take
+        self.kinds = {topic: kind for topic, (kind, *_) in take.items()}
         self._subscriptions = [
-            PolledSubscription(node, kind, name, functools.partial(self.receive, name), q)
-            for kind, name, _, q in take
+            PolledSubscription(node, kind, topic, functools.partial(self.receive, topic), profile)
+            for topic, (kind, profile, *_) in take.items()
             if subscribed
         ]
 
@@ -95,37 +96,20 @@ class MeasurementInputs:
             ages = [f'{k} ({age:.2f} s old)' if np.isfinite(age) else k for k, age in old.items()]
             raise StaleInputError(f'no message newer than {limit:g} s from: {", ".join(ages)}')
 
-    def take_joints(self, message: JointState) -> float:
-        """Add a joint state; return its stamp."""
-        stamp, position, velocity = convert.read_joints(self._task.robot, message)
-        self._check_stamp(stamp)
-        self._session.add_joints(stamp, position, velocity)
-        return stamp
-
-    def take_applied(self, message: JointState) -> float:
-        """Add an applied command; return its stamp."""
-        stamp, command = convert.read_applied(self._task.robot, message)
-        self._check_stamp(stamp)
-        self._session.add_command(stamp, command)
-        return stamp
-
-    def take_pose(self, name: str, message: PoseStamped) -> float:
-        """Add a tracked pose; return its stamp."""
-        stamp, pose = convert.read_pose(self._task.robot, message)
-        self._check_stamp(stamp)
+    def _add_pose(self, name: str, stamp: float, pose: Pose) -> None:
         self._session.add_pose(name, stamp, *pose)
-        return stamp
-
-    def _check_stamp(self, stamp: float) -> None:
-        if stamp > self._now + _AHEAD_S:
-            raise StaleInputError(
-                f'stamped {stamp - self._now:.3f} s later than /clock, as before it was set back'
-            )
 
     def receive(self, topic: str, message: object) -> None:
         """Handle a message; an invalid one is dropped."""
+        _, _, read, add = self._take[topic]
         try:
-            self.stamps[topic] = self._take[topic](message)
+            stamp, *values = read(self._robot, message)
+            if (ahead := stamp - self._now) > _AHEAD_S:
+                raise StaleInputError(
+                    f'stamped {ahead:.3f} s later than /clock, as before it was set back'
+                )
+            add(stamp, *values)
+            self.stamps[topic] = stamp
             self.errors.pop(topic, None)
         except EmppiError as error:
             self.errors[topic] = f'{topic}: {error}'

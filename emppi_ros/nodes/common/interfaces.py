@@ -1,7 +1,5 @@
 """The interfaces of the package `emppi_msgs`, which is optional."""
 
-from emppi_ros.core.errors import ConfigError
-
 MISSING = (
     'emppi_msgs is not built: README.md, "On ROS 2", has the colcon command; without a ROS 2 '
     'installation use `make msgs`'
@@ -15,10 +13,4 @@ except ImportError:
 else:
     AVAILABLE = True
 
-__all__ = ['AVAILABLE', 'MISSING', 'Belief', 'ParameterEstimate', 'RunTask', 'Status', 'require']
-
-
-def require() -> None:
-    """Raise ConfigError unless the package is there."""
-    if not AVAILABLE:
-        raise ConfigError(MISSING)
+__all__ = ['AVAILABLE', 'MISSING', 'Belief', 'ParameterEstimate', 'RunTask', 'Status']

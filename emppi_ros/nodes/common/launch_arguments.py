@@ -1,6 +1,7 @@
 """Check the arguments of the launch file, before any node starts."""
 
 from collections.abc import Iterable, Iterator, Mapping
+import contextlib
 import math
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from emppi_ros.priors import prior_file
 from emppi_ros.robots.robot import BACKENDS
 from emppi_ros.tasks.task import parse_task, task_text
 
-LOG_LEVELS = ('debug', 'info', 'warn', 'error', 'fatal')
+_LOG_LEVELS = ('debug', 'info', 'warn', 'error', 'fatal')
 _FLAGS = {'true': True, '1': True, 'false': False, '0': False}  # as launch reads conditions
 # set by `ros2 launch` itself, or read by every launched process
 _OF_LAUNCH = {
@@ -52,22 +53,31 @@ def check(values: Mapping[str, str]) -> None:
 
     An empty value leaves the choice to the parameter file, or else to the node's default.
     """
-    file = _read(values['params_file'])
-    _check_namespace(values['namespace'])
-    _check_log_level(values['log_level'])
+    file, name = _read(values['params_file']), values['namespace']
+    try:
+        validate_namespace(name if name.startswith('/') else f'/{name}')
+    except InvalidNamespaceException as error:
+        raise ConfigError(f'namespace: {error}') from None
     if values['seed'] and not values['seed'].isdecimal():
         raise ConfigError(f'seed: found {values["seed"]!r}, expected a non-negative integer')
-    _check_factor(values['real_time_factor'])
+    factor, valid = values['real_time_factor'], False
+    with contextlib.suppress(ValueError):
+        valid = 0.0 < float(factor) < math.inf
+    if not valid:
+        raise ConfigError(f'real_time_factor: found {factor!r}, expected a positive number')
+    level = values['log_level'].rpartition(':=')[2].lower()  # of LOGGER:=LEVEL, too
+    for argument, kind, value, allowed in (
+        ('log_level', 'log level', level, _LOG_LEVELS),
+        ('tracking', 'source of poses', values['tracking'], graph.TRACKING),
+        ('backend', 'backend', values['backend'], ('', *BACKENDS)),
+    ):
+        if value not in allowed:
+            raise ConfigError(f'{argument}: {unknown(kind, value, filter(None, allowed))}')
     if is_hardware(values) and flag('use_sim_time', values['use_sim_time']):
         raise ConfigError(
             'use_sim_time: a real robot does not follow /clock; '
             'hardware:=false if another simulator takes its place'
         )
-    if values['tracking'] not in graph.TRACKING:
-        problem = unknown('source of poses', values['tracking'], graph.TRACKING)
-        raise ConfigError(f'tracking: {problem}')
-    if values['backend'] and values['backend'] not in BACKENDS:
-        raise ConfigError(f'backend: {unknown("backend", values["backend"], BACKENDS)}')
     if values['save_belief']:
         _name('save_belief', prior_file.check_path, Path(values['save_belief']))
     if flag('articulation', values['articulation']):
@@ -126,26 +136,3 @@ def _of_node(data: Any, node: str) -> Iterator[tuple[str, Any]]:
             yield from value['ros__parameters'].items()
         else:
             yield from _of_node(value, node)
-
-
-def _check_factor(text: str) -> None:
-    try:
-        valid = 0.0 < float(text) < math.inf
-    except ValueError:
-        valid = False
-    if not valid:
-        raise ConfigError(f'real_time_factor: found {text!r}, expected a positive number')
-
-
-def _check_namespace(name: str) -> None:
-    try:
-        validate_namespace(name if name.startswith('/') else f'/{name}')
-    except InvalidNamespaceException as error:
-        raise ConfigError(f'namespace: {error}') from None
-
-
-def _check_log_level(text: str) -> None:
-    """Check a level, or LOGGER:=LEVEL."""
-    level = text.rpartition(':=')[2].lower()
-    if level not in LOG_LEVELS:
-        raise ConfigError(f'log_level: {unknown("log level", level, LOG_LEVELS)}')

@@ -3,16 +3,17 @@
 from collections.abc import Callable
 from typing import Any, TypedDict, Unpack
 
-from rclpy.clock import Clock, JumpThreshold, TimeJump
-from rclpy.clock_type import ClockType
+from rclpy.clock import JumpThreshold, TimeJump
 from rclpy.context import Context
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.node import Node
 from rclpy.parameter import Parameter
+from std_srvs.srv import SetBool
 
 from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.nodes.common import parameters
-from emppi_ros.nodes.common.clock_sync import is_simulated
+from emppi_ros.nodes.common.clock_sync import create_steady_timer, is_simulated
 from emppi_ros.nodes.common.diagnostics import ERROR, WARN, Diagnostics, Report
 from emppi_ros.nodes.common.polling import Loop
 
@@ -29,15 +30,31 @@ class NodeArguments(TypedDict, total=False):
     parameter_overrides: 'list[Parameter[Any]]'  # quoted: not generic in ROS 2 Jazzy
 
 
+def serve(node: Node, kind: type, name: str, answer: Callable[..., str]) -> None:
+    """
+    Offer a service of std_srvs: `answer` returns the message, given the value of a SetBool.
+
+    If it raises an EmppiError, the response is its text, without success.
+    """
+
+    def respond(request: Any, response: Any) -> Any:
+        try:
+            response.message = answer(request.data) if kind is SetBool else answer()
+            response.success = True
+        except EmppiError as error:
+            response.message = str(error)
+        return response
+
+    node.create_service(kind, name, respond)
+
+
 class ManagedNode(LifecycleNode):
     """
     A lifecycle node; subclasses implement `setup`, `start`, `stop` and `teardown`.
 
+    If `setup` raises an EmppiError, the node stays unconfigured, and diagnostics show the error.
     With `use_sim_time` it is activated after the first /clock only, and begins again when /clock
     is set back, as by a reset of the simulator.
-
-    `setup` may raise an EmppiError: the node stays unconfigured, and diagnostics show the error.
-    `start` and `stop` enclose the active state, `teardown` undoes `setup`.
     """
 
     def __init__(self, name: str, **kwargs: Unpack[NodeArguments]) -> None:
@@ -51,8 +68,7 @@ class ManagedNode(LifecycleNode):
         self.loop: Loop | None = None  # while the node is active
         self.diagnostics = Diagnostics(self, self._report)
         if self.simulated_time:
-            steady = Clock(clock_type=ClockType.STEADY_TIME)
-            self._clock_timer = self.create_timer(_CLOCK_CHECK_S, self._check_clock, clock=steady)
+            create_steady_timer(self, _CLOCK_CHECK_S, self._check_clock)
             self._set_back_s = 0.0  # since the node was activated
             # readings of the clock would miss that it is set back, and soon ahead again
             back = JumpThreshold(min_forward=None, min_backward=_BACK, on_clock_change=False)
@@ -187,14 +203,14 @@ class ManagedNode(LifecycleNode):
             self._transition(self.restart)
 
     def _report(self) -> Report:
+        lifecycle = {'lifecycle': self.state}
         if self.problem:
-            return Report(ERROR, self.problem, {'lifecycle': self.state, 'problem': self.problem})
+            return Report(ERROR, self.problem, {**lifecycle, 'problem': self.problem})
         if self._activates:
-            return Report(WARN, NO_CLOCK, {'lifecycle': self.state})
+            return Report(WARN, NO_CLOCK, lifecycle)
         if self.state in ('inactive', 'active'):
-            report = self.report()
-            values = {'lifecycle': self.state, **report.values}
-            return Report(report.level, report.message, values)
+            level, message, values = self.report()
+            return Report(level, message, {**lifecycle, **values})
         return self.waiting()
 
     def waiting(self) -> Report:

@@ -16,10 +16,9 @@ def settings(given: Mapping[str, str]) -> dict[str, str]:
     """
     Return environment variables to add to the given ones.
 
-    By default ROS 2 discovers nodes on the whole subnet, and Fast DDS uses shared memory with
-    locks in it: a planner that hangs while it holds one would block the bridge. Therefore Fast
-    DDS gets config/fastdds.xml, which uses sockets on the loopback interface only, unless the
-    environment configures discovery. Discovery on LOCALHOST alone would use shared memory.
+    Fast DDS with shared memory has locks: a planner that hangs while it holds one would block
+    the bridge. Therefore it gets config/fastdds.xml, with sockets on the loopback interface only,
+    unless the environment configures discovery. LOCALHOST alone would use shared memory.
     """
     chosen = {RANGE: 'LOCALHOST', TRANSPORTS: 'UDPv4'}
     fast = get_rmw_implementation_identifier().startswith('rmw_fastrtps')

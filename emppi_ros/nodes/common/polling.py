@@ -2,8 +2,7 @@
 A loop at a fixed rate, and subscriptions that it polls.
 
 An executor rebuilds its wait set for every message, which at 250 Hz costs more than the rest of
-a node. A loop at a fixed rate needs the newest messages once per cycle; until then they wait in
-the middleware's queue.
+a node. Here messages wait in the middleware's queue for the next cycle.
 """
 
 from collections.abc import Callable
@@ -65,14 +64,13 @@ class PolledSubscription:
         options = None
         if profile is qos.SENSOR:
             profile, options = qos.overridable(profile)
-        self.profile = profile
         self._node, self._callback = node, callback
         self._time: Callable[[MessageInfo], tuple[float, ...]] = lambda _: ()
         if timed:
             self._time = lambda info: (info['source_timestamp'] * 1e-9,)
         if raw:
             self._time = lambda info: (info['source_timestamp'], info['received_timestamp'])
-        self.topic, self._raw, self._received_at = topic, raw, -math.inf
+        self.topic, self.profile, self._raw, self._received_at = topic, profile, raw, -math.inf
         self._subscription = node.create_subscription(
             kind,
             topic,
@@ -82,7 +80,6 @@ class PolledSubscription:
             qos_overriding_options=options,
             raw=raw,
         )
-        self._depth = profile.depth
 
     @property
     def age(self) -> float:
@@ -93,7 +90,7 @@ class PolledSubscription:
         """Handle the messages that have arrived, at most as many as the queue holds."""
         subscription = self._subscription
         with subscription.handle:
-            for _ in range(self._depth):
+            for _ in range(self.profile.depth):
                 taken = subscription.handle.take_message(subscription.msg_type, self._raw)
                 if not taken:
                     return
@@ -104,18 +101,13 @@ class PolledSubscription:
         """Discard the messages that have arrived."""
         subscription = self._subscription
         with subscription.handle:
-            for _ in range(self._depth):
+            for _ in range(self.profile.depth):
                 if not subscription.handle.take_message(subscription.msg_type, True):
                     return
 
     def close(self) -> None:
         """Unsubscribe."""
         self._node.destroy_subscription(self._subscription)
-
-
-def longest_nap(simulated: bool) -> float:
-    """Return the longest sleep [s] of a loop whose clock is simulated or not."""
-    return _SIMULATED_NAP_S if simulated else _NAP_S
 
 
 class PeriodEstimator:
@@ -135,9 +127,8 @@ class PeriodEstimator:
         """
         Return by how much [s] to delay later cycles so that they start just before an arrival.
 
-        Without it a message that arrives once per cycle would wait for up to a period. `waited_s`
-        is how long this cycle waited for the message, 0 if it was there. The shift is 0 if the
-        period of the message is not that of the cycle.
+        `waited_s` is how long this cycle waited for the message, 0 if it was there. The shift is
+        0 if the period of the message is not that of the cycle.
         """
         if abs(self._interval - period_s) > 0.1 * period_s:
             return 0.0
@@ -157,8 +148,6 @@ class Loop:
     Moments are multiples of the period. Missed moments are skipped, except the last one if
     `late` is true. A loop whose clock is set back begins again from there. An exception in `work`
     ends the loop; `failure` then holds the error, and the node must exit.
-
-    It sleeps for at most `nap_s` before it reads the clock again: `longest_nap(simulated)`.
     """
 
     def __init__(
@@ -168,11 +157,11 @@ class Loop:
         work: Callable[[float], None],
         clock: Callable[[], float] = time.monotonic,
         late: bool = False,
-        nap_s: float = _NAP_S,
+        simulated: bool = False,
     ) -> None:
         self._period, self._work, self._clock = period_s, work, clock
         self._next = math.floor if late else math.ceil
-        self._first, self._nap = clock(), nap_s
+        self._first, self._nap = clock(), _SIMULATED_NAP_S if simulated else _NAP_S
         self._stopping = threading.Event()
         self.failure = ''
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

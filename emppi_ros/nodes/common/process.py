@@ -25,17 +25,13 @@ def run(
     nice: int = 0,
     real_time: int = 0,
     idle: bool = False,
-    args: list[str] | None = None,
 ) -> int:
     """
     Run one node until a signal; return the exit code.
 
     `nice` is the nice level of the process, `idle` selects SCHED_IDLE until the node ends, and
-    `real_time` is a SCHED_RR priority (0: none). The priority applies where the system permits it,
-    and only while the node's attribute `urgent`, if it has one, is true.
-
-    The default signal handlers of rclpy shut down the context at once, and the bridge could no
-    longer brake the robot. Here a signal only ends the loop.
+    `real_time` is a SCHED_RR priority (0: none), which applies where it is permitted, and only
+    while the node's attribute `urgent`, if it has one, is true.
     """
     stopping: list[int] = []
     middleware.configure()
@@ -47,7 +43,8 @@ def run(
         sys.setswitchinterval(5e-4)
         set_real_time_priority(real_time)  # first, so that the middleware's threads inherit it
     current = real_time
-    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    # the handlers of rclpy shut down the context at once: the bridge could not brake any more
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _frame: stopping.append(received))
     try:
@@ -88,8 +85,7 @@ def set_real_time_priority(level: int) -> None:
     """
     Give all threads of this process a SCHED_RR priority; 0 restores normal scheduling.
 
-    Does nothing without the permission, or on systems other than Linux. New threads inherit the
-    priority of the thread that starts them.
+    Does nothing without the permission. New threads inherit the priority of their parent.
     """
     with contextlib.suppress(AttributeError, FileNotFoundError):  # not Linux
         policy = os.SCHED_RR if level else os.SCHED_OTHER
@@ -105,11 +101,7 @@ def set_idle_priority() -> None:
 
 
 class CommandNode:
-    """
-    The node of a command of `emppi`, with its own context and executor.
-
-    It has no services of its own, so that all commands can share an SROS 2 enclave.
-    """
+    """The node of a command of `emppi`; without services, so that all can share an enclave."""
 
     def __init__(self, name: str, namespace: str = '', domain: int | None = None) -> None:
         middleware.configure()

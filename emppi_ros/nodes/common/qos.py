@@ -1,7 +1,10 @@
 """QoS profiles by kind of topic."""
 
 import copy
+from typing import Any
 
+from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
@@ -34,3 +37,9 @@ NEWEST = _keep_last(1)
 def overridable(profile: QoSProfile) -> tuple[QoSProfile, QoSOverridingOptions]:
     """Return a copy, which rclpy changes by the parameters `qos_overrides`, and its options."""
     return copy.copy(profile), QoSOverridingOptions.with_default_policies()
+
+
+def advertise(node: Node, kind: type, topic: str, profile: QoSProfile) -> 'Publisher[Any]':
+    """Return a publisher whose profile the parameters `qos_overrides` of the node change."""
+    changed, options = overridable(profile)
+    return node.create_publisher(kind, topic, changed, qos_overriding_options=options)

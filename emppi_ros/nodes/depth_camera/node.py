@@ -1,28 +1,27 @@
 """
 The node `depth_camera`: depth images of the simulated scene, with the noise of a camera.
 
-It renders the true state, which the simulator publishes for it at the camera's rate. It is a
-process of its own, without real-time priority: a thread of the simulator would hold its
-interpreter, and so delay its steps. States that arrive while an image is rendered are left out,
-but for the last.
+It renders the true state, which the simulator publishes for it. It is a process of its own: a
+thread of the simulator would hold its interpreter, and so delay its steps. Of states that arrive
+while an image is rendered, only the last is used.
 """
 
-import sys
 import time
-from typing import Any, Unpack
+from typing import Unpack
 
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import Float64MultiArray
 
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.nodes.common import process, qos
+from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
 from emppi_ros.nodes.common.lifecycle import NodeArguments
 from emppi_ros.nodes.common.parameters import SeedParameters, declare_all
-from emppi_ros.nodes.topics import depth_images, simulator_state, transforms
+from emppi_ros.nodes.simulator import sensors
+from emppi_ros.nodes.simulator.sensors import STATE
+from emppi_ros.nodes.topics import depth_images, transforms
 from emppi_ros.nodes.topics.depth_images import TF_STATIC
-from emppi_ros.nodes.topics.simulator_state import STATE
 from emppi_ros.nodes.topics.task import TaskFollowerNode
 from emppi_ros.sim.depth_camera import SimulatedDepthCamera
 from emppi_ros.tasks.task import Task
@@ -47,12 +46,10 @@ class DepthCameraNode(TaskFollowerNode):
         seed = self._settings.seed
         self._simulated = SimulatedDepthCamera(self.task, model, self.camera, seed)
         self._problem, self._images, self._times = '', 0, Durations()
-        self._outputs: list[Publisher[Any]] = []
-        for kind, topic in ((Image, IMAGE), (CameraInfo, INFO)):
-            profile, options = qos.overridable(qos.NEWEST_SENSOR)
-            self._outputs.append(
-                self.create_publisher(kind, topic, profile, qos_overriding_options=options)
-            )
+        self._outputs = [
+            qos.advertise(self, kind, topic, qos.NEWEST_SENSOR)
+            for kind, topic in ((Image, IMAGE), (CameraInfo, INFO))
+        ]
         if transforms.TFMessage is not None and self._tf is None:
             self._tf = self.create_publisher(transforms.TFMessage, TF_STATIC, qos.LATCHED)
 
@@ -88,20 +85,15 @@ class DepthCameraNode(TaskFollowerNode):
         """Render a state, and publish its image."""
         began = time.perf_counter()
         try:
-            state = simulator_state.read_state(self.task, message)
+            stamp, qpos, truth = sensors.read_state(self.task, message)
         except EmppiError as error:  # of another task
             self._problem = str(error)
             return
-        depth = self._simulated.take(state.qpos, state.truth)
-        image = depth_images.write_depth(state.stamp, self._frame, depth)
-        info = depth_images.write_camera(state.stamp, self._frame, self.camera)
+        depth = self._simulated.take(qpos, truth)
+        image = depth_images.write_depth(stamp, self._frame, depth)
+        info = depth_images.write_camera(stamp, self._frame, self.camera)
         for publisher, sent in zip(self._outputs, (image, info), strict=True):
             publisher.publish(sent)
         self._problem = ''
         self._images += 1
         self._times.add(time.perf_counter() - began)
-
-
-def main() -> None:
-    """Run the node below the real-time priority of the simulated robot."""
-    sys.exit(process.run(DepthCameraNode))

@@ -7,7 +7,6 @@ without subscribers. It runs in its own process at the lowest priority.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-import sys
 import time
 from typing import Any, Unpack
 
@@ -18,7 +17,7 @@ from visualization_msgs.msg import MarkerArray
 
 from emppi_ros.core import config
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.nodes.common import convert, process, qos
+from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
 from emppi_ros.nodes.common.lifecycle import NodeArguments
 from emppi_ros.nodes.common.parameters import declare_all
@@ -160,8 +159,3 @@ class MarkersNode(TaskFollowerNode):
 
     def _cost(self, display: DisplayState) -> DiagnosticArray:
         return write_cost(display.stamp, display.stage, self._shapes.cost(self.task, display))
-
-
-def main() -> None:
-    """Run the node at a lower priority than those that the robot needs."""
-    sys.exit(process.run(MarkersNode, nice=15, idle=True))

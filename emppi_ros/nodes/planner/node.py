@@ -8,7 +8,8 @@ that starts then. It also publishes the task that all other nodes follow.
 from collections import deque
 from collections.abc import Mapping
 import json
-import sys
+import math
+import statistics
 import time
 import traceback
 from typing import Any, Unpack
@@ -19,17 +20,15 @@ from trajectory_msgs.msg import JointTrajectory
 from emppi_ros.core.errors import ConfigError, EmppiError, SwapError
 from emppi_ros.journal import journal
 from emppi_ros.journal.journal import Journal, describe
-from emppi_ros.nodes.common import convert, parameters, process, qos
-from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
+from emppi_ros.nodes.common import convert, parameters, qos
+from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Durations, Report
 from emppi_ros.nodes.common.inputs import MeasurementInputs
 from emppi_ros.nodes.common.lifecycle import ManagedNode, NodeArguments
-from emppi_ros.nodes.common.polling import Loop, longest_nap
+from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.planner.parameter_tuning import ParameterTuning
-from emppi_ros.nodes.planner.planning_stats import PlanningStats
 from emppi_ros.nodes.switching.task_switch import TaskSwitch
 from emppi_ros.nodes.topics.belief_cloud import BeliefSubscriber
 from emppi_ros.nodes.topics.candidates import CandidatesPublisher
-from emppi_ros.nodes.topics.journal import JournalPublisher
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
 from emppi_ros.planning.planner import Planner
 from emppi_ros.priors.particles import Belief
@@ -38,6 +37,54 @@ from emppi_ros.tasks.task import Task, parse_task, task_text
 
 _TIMEOUTS = ('input_timeout_s', 'belief_timeout_s')  # may be set while the node is not active
 _GRACE_CYCLES = 100  # at startup, without a warning that there is no plan
+_SHARE = 0.7  # of the time between plans that planning may take
+_JUDGED_PLANS = 20
+_MOST_PERIODS = 4
+
+
+class PlanningStats:
+    """
+    Counters of the planning cycles, and start times of the last hundred plans.
+
+    `stride` is the number of periods from one plan to the next. It rises on a machine that is too
+    slow, so that the median of 20 plans takes at most 70 % of the time.
+    """
+
+    def __init__(self, period_s: float) -> None:
+        self._period = period_s
+        self._judged: deque[float] = deque(maxlen=_JUDGED_PLANS)
+        self.stride = 1
+        self.cycles = self.misses = 0
+        self.times = Durations()
+        self.starts: deque[float] = deque(maxlen=100)
+
+    def add(self, start: float, duration: float, late: bool) -> None:
+        """Record a plan that starts at `start` and took `duration` to compute [s]."""
+        self.starts.append(start)
+        self.times.add(duration)
+        self.misses += late
+        self._judged.append(duration)
+        if len(self._judged) == _JUDGED_PLANS:
+            periods = statistics.median(self._judged) / (_SHARE * self._period)
+            stride = min(max(1, math.ceil(periods)), _MOST_PERIODS)
+            if stride != self.stride:
+                self.stride = stride
+                self._judged.clear()
+
+    def values(self) -> dict[str, object]:
+        """Return all statistics by name, for diagnostics."""
+        starts = list(self.starts)
+        span = starts[-1] - starts[0] if len(starts) > 1 else math.nan
+        return {
+            'cycles': self.cycles,
+            'deadline_misses': self.misses,
+            'stride': self.stride,
+            'deadline_miss_fraction': self.misses / max(self.cycles, 1),
+            'plan_ms_p50': self.times.quantile_ms(0.5),
+            'plan_ms_p99': self.times.quantile_ms(0.99),
+            'plan_ms_recent': self.times.take_recent_ms(),
+            'rate_hz': (len(starts) - 1) / span,
+        }
 
 
 class PlannerNode(ManagedNode):
@@ -52,9 +99,10 @@ class PlannerNode(ManagedNode):
         self._settings = parameters.declare_all(self, parameters.PlannerParameters, _TIMEOUTS)
         parameters.on_change(self, _TIMEOUTS, self._set_timeouts)
         self._text_publisher = self.create_publisher(String, TOPIC, qos.LATCHED)
-        self._switch = TaskSwitch(self, self, self._settings.robot)
+        self._switch = TaskSwitch(self, self._settings.robot)
         self._tuning = ParameterTuning(self, self._apply_parameters)
-        self._journal_publisher = JournalPublisher(self, journal.PLANNER)
+        # for all tasks: a recorder could miss events of a new one
+        self._events = self.create_publisher(String, journal.PLANNER, qos.DEFAULT)
 
     @property
     def failed(self) -> bool:
@@ -122,8 +170,9 @@ class PlannerNode(ManagedNode):
         self._belief = BeliefSubscriber(self, self.task)
         # A late cycle can still meet its deadline if planning takes half a period; skipping it
         # would leave the bridge without a plan whenever one cycle takes slightly too long.
-        nap = longest_nap(self.simulated_time)
-        self.loop = Loop('planning', self._period, self._cycle, self.now, late=True, nap_s=nap)
+        self.loop = Loop(
+            'planning', self._period, self._cycle, self.now, True, self.simulated_time
+        )
 
     def tune(self, data: Mapping[str, Any]) -> None:
         """Apply task YAML with other tunable values, from the next cycle on."""
@@ -152,7 +201,8 @@ class PlannerNode(ManagedNode):
         self._tuned: deque[str] = deque(maxlen=1)  # JSON, for the next cycle
         self._last_belief: Belief | None = None  # that the session uses
         self._error, self.stats, self._ticks = '', PlanningStats(self._period), 0
-        self._journal_publisher.set_journal(planner.journal)
+        assert planner.journal is not None
+        self._journal = planner.journal
         self.inputs = MeasurementInputs(self, task, planner)
         self._belief = BeliefSubscriber(self, task)
         self._candidates = CandidatesPublisher(self, task, planner)
@@ -201,9 +251,10 @@ class PlannerNode(ManagedNode):
         self._ticks += 1
         if self._ticks % self.stats.stride:
             return  # this machine is too slow to plan in each period
-        self._journal_publisher.begin_cycle(moment)
+        self._journal.begin_cycle(self._events.get_subscription_count(), moment)
         self._work(moment)
-        self._journal_publisher.publish()  # after the plan, which must not wait
+        if text := self._journal.take():  # after the plan, which must not wait
+            self._events.publish(String(data=text))
 
     def _work(self, moment: float) -> None:
         start = moment + self._period
@@ -228,8 +279,3 @@ class PlannerNode(ManagedNode):
         self.stats.add(start, time.perf_counter() - started, late=self.now() > start)
         self._publisher.publish(message)  # even if late, it is newer than the previous one
         self._candidates.publish(start)
-
-
-def main() -> None:
-    """Run the node, at a priority below that of the bridge."""
-    sys.exit(process.run(PlannerNode, nice=5, real_time=1))

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, SetParametersResult
+from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import parameters
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.tuning import TunableParameter, Value
@@ -25,17 +24,12 @@ class ParameterTuning:
         """Register the callback; `show` declares the parameters."""
         self._node, self._apply = node, apply
         self._data: Mapping[str, Any] = {}
-        self._tunables: Mapping[str, TunableParameter] = {}
+        self._tunables: dict[str, TunableParameter] = {}
         self._ours = False  # whether this class itself sets parameters
-        node.add_on_set_parameters_callback(self._set)
+        parameters.on_change(node, self._tunables, self._set)
 
     def at_startup(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """
-        Return a task's YAML with the numbers that the node was started with.
-
-        These come from a parameter file, such as one of `ros2 param dump`, or the command line.
-        ConfigError if one is invalid.
-        """
+        """Return a task's YAML with the numbers that the node was started with, or ConfigError."""
         given: dict[str, Value] = {}
         self._ours = True
         for name, tunable in tuning.tunable_parameters(data).items():
@@ -49,7 +43,7 @@ class ParameterTuning:
 
     def show(self, data: Mapping[str, Any]) -> None:
         """Declare the parameters of a task's YAML, with their values."""
-        tunables, before, self._data = tuning.tunable_parameters(data), self._tunables, data
+        tunables, before = tuning.tunable_parameters(data), dict(self._tunables)
         self._ours = True
         for name in before.keys() - tunables.keys():
             self._node.undeclare_parameter(name)
@@ -60,25 +54,25 @@ class ParameterTuning:
                 self._node.declare_parameter(name, _value(tunable), _describe(tunable), True)
             elif tunable != before[name]:
                 self._node.set_parameters([Parameter(name, value=_value(tunable))])
-        self._tunables, self._ours = tunables, False
+        self._ours = False
+        self._keep(data)
 
     def clear(self) -> None:
         """Remove all parameters."""
         for name in self._tunables:
             self._node.undeclare_parameter(name)
-        self._tunables, self._data = {}, {}
+        self._tunables.clear()
 
-    def _set(self, changed: Sequence['Parameter[Any]']) -> SetParametersResult:
-        values = {p.name: p.value for p in changed if p.name in self._tunables}
-        if self._ours or not values:
-            return SetParametersResult(successful=True)
-        try:
+    def _keep(self, data: Mapping[str, Any]) -> None:
+        self._data = data
+        self._tunables.clear()
+        self._tunables.update(tuning.tunable_parameters(data))
+
+    def _set(self, values: dict[str, Any]) -> None:
+        if not self._ours:
             data = tuning.tune(self._data, values)
             self._apply(data)
-        except EmppiError as error:
-            return SetParametersResult(successful=False, reason=str(error))
-        self._data, self._tunables = data, tuning.tunable_parameters(data)
-        return SetParametersResult(successful=True)
+            self._keep(data)
 
 
 def _value(tunable: TunableParameter) -> Any:

@@ -1,36 +1,36 @@
 """
 The node `simulator`: simulates robot and tracker, with true parameters hidden from other nodes.
 
-With `use_sim_time` it publishes /clock, which may be slower or faster than real time, and stamps
-are simulated time. Otherwise stamps are the start time plus the simulated time, which follows the
-wall clock. Time that the simulation cannot catch up with is counted as lost.
+With `use_sim_time` it publishes /clock, at any speed, and stamps are simulated time. Otherwise
+stamps follow the wall clock, and time that the simulation cannot catch up with counts as lost.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 import math
-import sys
 import threading
 import time
 from typing import Any, Unpack
 
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.client import Client
 from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.core.config import key, positive
 from emppi_ros.core.errors import ConfigError, EmppiError, StaleInputError
-from emppi_ros.nodes.backends.interface import command_topic
-from emppi_ros.nodes.bridge.reset_service import ResetClient
-from emppi_ros.nodes.common import convert, process, qos
-from emppi_ros.nodes.common.clock_sync import is_simulated
+from emppi_ros.nodes.backends import command_topic
+from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common.clock_sync import CLOCK, create_steady_timer, is_simulated
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Diagnostics, Report
-from emppi_ros.nodes.common.lifecycle import NodeArguments
+from emppi_ros.nodes.common.lifecycle import NodeArguments, serve
 from emppi_ros.nodes.common.parameters import SeedParameters, declare_all
 from emppi_ros.nodes.common.polling import Loop, PolledSubscription
-from emppi_ros.nodes.simulator.sensors import ClockPublisher, Sensors
-from emppi_ros.nodes.topics.task import TOPIC, StageSubscriber, TaskFollower, TaskSubscriber
+from emppi_ros.nodes.simulator.sensors import Sensors
+from emppi_ros.nodes.topics.task import TOPIC, TaskFollower, TaskSubscriber, follow_stage
 from emppi_ros.robots.robot import Robot
 from emppi_ros.sim.pace import Pace
 from emppi_ros.sim.simulated_robot import SimulatedRobot
@@ -41,6 +41,7 @@ from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task, parse_task
 
 _SHORTEST_S = 1e-3  # period of the loop
+_ANSWER_S = 4.0  # longer than an arm brakes
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,9 @@ class SimulatorNode(Node, TaskFollower):
                 f'real_time_factor: {settings.real_time_factor:g} needs use_sim_time, or else the '
                 'other nodes follow the wall clock'
             )
-        self._clock_publisher = ClockPublisher(self) if simulated else None
+        self._clock_publisher = (
+            self.create_publisher(Clock, CLOCK, qos.NEWEST) if simulated else None
+        )
         self._pace = Pace(time.monotonic(), settings.real_time_factor)
         self._epoch = 0.0  # s, stamp of simulated time 0
         self._truth = parse_truth(filter(None, settings.truth), 'truth')
@@ -83,9 +86,12 @@ class SimulatorNode(Node, TaskFollower):
         self._problem, self._rejected = '', 0
         self._follow = TaskSubscriber(self, self)
         self.diagnostics = Diagnostics(self, self.report)
-        self._bridge = ResetClient(self)
+        self._group = ReentrantCallbackGroup()  # other callbacks wait for a reset
+        self._bridge: Client[SetBool.Request, SetBool.Response] = self.create_client(
+            SetBool, 'emppi/reset', callback_group=self._group
+        )
         self.create_service(Trigger, 'simulator/reset', self._reset)
-        self.create_service(SetBool, 'simulator/pause', self._pause)
+        serve(self, SetBool, 'simulator/pause', self._pause)
 
     def report(self) -> Report:
         """Return the state of the simulation."""
@@ -104,8 +110,9 @@ class SimulatorNode(Node, TaskFollower):
                 )
             },
         }
-        clock = self._clock_publisher.problem if self._clock_publisher is not None else ''
-        problem = self._follow.changed or self._problem or clock
+        problem = self._follow.changed or self._problem
+        if not problem and self._clock_publisher and self.count_publishers(CLOCK) > 1:
+            problem = f'another node publishes {CLOCK}, too: stop it, or this simulator'
         paused = 'paused' if self._pace.paused_at is not None else 'simulating'
         return Report(WARN if problem else OK, problem or paused, values)
 
@@ -154,7 +161,7 @@ class SimulatorNode(Node, TaskFollower):
         task = self._follow.take()
         robot = self._make(task)
         self.shutdown()
-        self._stage.close()
+        self.destroy_subscription(self._stage)
         robot.copy_joint_positions(self._simulated)
         self._epoch += self._simulated.time
         self._start(task, robot)
@@ -179,7 +186,7 @@ class SimulatorNode(Node, TaskFollower):
         rate = settings.depth_camera.rate_hz
         self._image_every = max(1, round(1.0 / rate / settings.timestep_s))
         self._task, self._robot, self._problem = task, robot, ''
-        self._stage = StageSubscriber(self, task.stages, self._hold)
+        self._stage = follow_stage(self, task.stages, self._hold)
         self._rebase()
         period = self._every * settings.timestep_s / self._pace.factor
         self.loop = Loop('physics', max(period, _SHORTEST_S), self._work)
@@ -200,8 +207,13 @@ class SimulatorNode(Node, TaskFollower):
             for subscription in self._commands:
                 subscription.poll()
             self._advance()
-            if self._clock_publisher is not None and self._pace.paused_at is not None:
-                self._clock_publisher.publish(self._epoch + self._simulated.time)
+            if self._pace.paused_at is not None:
+                self._publish_clock()
+
+    def _publish_clock(self) -> None:
+        if self._clock_publisher is not None:
+            stamp = convert.to_stamp(self._epoch + self._simulated.time)
+            self._clock_publisher.publish(Clock(clock=stamp))
 
     def _advance(self, until: float = math.inf) -> None:
         """Step to the current time, or to an earlier simulated time, and publish measurements."""
@@ -219,8 +231,7 @@ class SimulatorNode(Node, TaskFollower):
                 self._sensors.show_camera(robot, self._epoch)
             if self._done % self._every == 0:
                 self._sensors.publish(robot, self._epoch)
-                if self._clock_publisher is not None:
-                    self._clock_publisher.publish(self._epoch + robot.time)
+                self._publish_clock()
 
     def _receive_command(self, message: Float64MultiArray, sent: float) -> None:
         command = self._read(convert.read_command, message)
@@ -261,29 +272,33 @@ class SimulatorNode(Node, TaskFollower):
         if self._robot is None:
             response.message = 'no task yet'
             return response
-        await self._bridge.announce(resetting=True)
+        await self._announce(resetting=True)
         with self._lock:
             self._epoch += self._robot.time
             self._robot.reset()
             self._controller = None
             self._rebase()
-        await self._bridge.announce(resetting=False)
+        await self._announce(resetting=False)
         response.message = 'robot and objects are back at the start; the bridge is not armed'
         return response
 
-    def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+    async def _announce(self, resetting: bool) -> None:
+        """Announce begin or end of a reset; return when the bridge, if any, has answered."""
+        if not self._bridge.service_is_ready():
+            return
+        future = self._bridge.call_async(SetBool.Request(data=resetting))
+        # the bridge may have been killed
+        timer = create_steady_timer(self, _ANSWER_S, future.cancel, self._group)
+        await future
+        self.destroy_timer(timer)
+
+    def _pause(self, paused: bool) -> str:
         """Stop time, and with it /clock and all measurements, or continue."""
         with self._lock:
             if self._robot is not None:
                 self._advance()
             now, paused_at = time.monotonic(), self._pace.paused_at
-            self._pace = self._pace.pause(now, request.data)
-            if self._clock_publisher is None and not request.data and paused_at is not None:
+            self._pace = self._pace.pause(now, paused)
+            if self._clock_publisher is None and not paused and paused_at is not None:
                 self._epoch += now - paused_at
-        response.success, response.message = True, 'paused' if request.data else 'simulating'
-        return response
-
-
-def main() -> None:
-    """Run the node."""
-    sys.exit(process.run(SimulatorNode, real_time=10))
+        return 'paused' if paused else 'simulating'

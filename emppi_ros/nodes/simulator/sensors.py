@@ -1,20 +1,32 @@
-"""Simulated sensors: joint states, tracked poses, what a camera sees; and the simulated clock."""
+"""Simulated sensors: joint states, tracked poses, and what a camera sees."""
 
+from array import array
 from collections.abc import Collection
-from typing import Any
 
 from geometry_msgs.msg import PoseStamped
+import numpy as np
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.errors import JointStateError
 from emppi_ros.nodes.common import convert, qos
-from emppi_ros.nodes.common.clock_sync import CLOCK
-from emppi_ros.nodes.topics.simulator_state import STATE, SimulatorState, write_state
 from emppi_ros.robots.robot import Robot
 from emppi_ros.sim.simulated_robot import SimulatedRobot
+from emppi_ros.tasks.task import Task
+
+STATE = 'simulator/state'  # true time [s], configuration (nq,) and parameters (P,), for the camera
+
+
+def read_state(task: Task, message: Float64MultiArray) -> tuple[float, Array, Array]:
+    """Return time, configuration and parameters; JointStateError if they are of another task."""
+    values, count = np.array(message.data, np.float64), task.model.nq
+    expected = 1 + count + len(task.parameters)
+    if len(values) != expected:
+        raise JointStateError(f'{STATE}: {len(values)} values; expected {expected}')
+    return float(values[0]), values[1 : 1 + count], values[1 + count :]
 
 
 class Sensors:
@@ -22,7 +34,7 @@ class Sensors:
 
     def __init__(self, node: Node, robot: Robot) -> None:
         self._node, self._robot = node, robot
-        self._joints = self._advertise(JointState, robot.topics.joint_states)
+        self._joints = qos.advertise(node, JointState, robot.topics.joint_states, qos.MEASURED)
         self._poses: dict[str, Publisher[PoseStamped]] = {}
         self._states = node.create_publisher(Float64MultiArray, STATE, qos.NEWEST)
 
@@ -31,11 +43,8 @@ class Sensors:
         for name in set(self._poses) - set(names):
             self._node.destroy_publisher(self._poses.pop(name))
         for name in set(names) - set(self._poses):
-            self._poses[name] = self._advertise(PoseStamped, f'tracking/{name}')
-
-    def _advertise(self, kind: type, topic: str) -> 'Publisher[Any]':
-        profile, options = qos.overridable(qos.MEASURED)
-        return self._node.create_publisher(kind, topic, profile, qos_overriding_options=options)
+            topic = f'tracking/{name}'
+            self._poses[name] = qos.advertise(self._node, PoseStamped, topic, qos.MEASURED)
 
     def publish(self, simulated: SimulatedRobot, epoch: float) -> None:
         """Publish the measurements of a simulation that started at `epoch` [s]."""
@@ -50,24 +59,6 @@ class Sensors:
     def show_camera(self, simulated: SimulatedRobot, epoch: float) -> None:
         """Publish the true state, if the node `depth_camera` subscribes."""
         if self._states.get_subscription_count():
-            state = SimulatorState(epoch + simulated.time, simulated.data.qpos, simulated.truth)
-            self._states.publish(write_state(state))
-
-
-class ClockPublisher:
-    """Publishes simulated time."""
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._publisher = node.create_publisher(Clock, CLOCK, qos.NEWEST)
-
-    @property
-    def problem(self) -> str:
-        """Another source of simulated time, as a sentence; '' if there is none."""
-        if self._node.count_publishers(CLOCK) <= 1:
-            return ''
-        return f'another node publishes {CLOCK}, too: stop it, or this simulator'
-
-    def publish(self, time_s: float) -> None:
-        """Publish a simulated time [s]."""
-        self._publisher.publish(Clock(clock=convert.to_stamp(time_s)))
+            state = [[epoch + simulated.time], simulated.data.qpos, simulated.truth]
+            data = array('d', np.concatenate(state).tobytes())
+            self._states.publish(Float64MultiArray(data=data))

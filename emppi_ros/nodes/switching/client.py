@@ -7,8 +7,7 @@ from std_msgs.msg import String
 
 from emppi_ros.core.errors import SwapError
 from emppi_ros.nodes.common import process, qos
-from emppi_ros.nodes.switching.task_switch import REQUEST
-from emppi_ros.nodes.topics.task import ANSWERS
+from emppi_ros.nodes.topics.task import ANSWERS, REQUEST
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.switch_protocol import SwitchReply
 
@@ -18,11 +17,7 @@ _SETTLE_POLLS = 10  # after discovery, so that both sides are matched
 
 
 def request_switch(text: str, namespace: str, patience_s: float) -> SwitchReply:
-    """
-    Request the task in a YAML text; return the planner's reply.
-
-    Raises SwapError if there is no planner, or no reply within `patience_s`.
-    """
+    """Request the task in a YAML text; return the reply. SwapError if there is none in time."""
     client = process.CommandNode('task', namespace)
     node, executor = client.node, client.executor
     request = switch_protocol.tagged(text)

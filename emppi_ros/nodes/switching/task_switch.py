@@ -13,68 +13,45 @@ import functools
 import math
 import time
 import traceback
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
-from rclpy.node import Node
+from rclpy.client import Client
+from rclpy.task import Future
 from std_msgs.msg import String
+from std_srvs.srv import SetBool
 
 from emppi_ros.core.errors import EmppiError, SwapError
 from emppi_ros.nodes.common import qos
-from emppi_ros.nodes.planner.planning_stats import PlanningStats
-from emppi_ros.nodes.switching.rest_service import UNABLE, RestClient
-from emppi_ros.nodes.topics.task import ANSWERS, NEXT
-from emppi_ros.planning.planner import Planner
+from emppi_ros.nodes.common.clock_sync import create_steady_timer
+from emppi_ros.nodes.topics.task import ANSWERS, NEXT, REQUEST, SWAP, UNABLE
 from emppi_ros.tasks import switch_protocol, tuning
 from emppi_ros.tasks.switch_protocol import SwitchReply
-from emppi_ros.tasks.task import Task
 
-REQUEST = 'emppi/task/request'
+if TYPE_CHECKING:
+    from emppi_ros.nodes.planner.node import PlannerNode
+
 _STEP_S, _REPEAT_S = 0.005, 0.3
 _CHECK_S, _REST_S, _FOLLOW_S, _PLAN_S = 5.0, 3.0, 5.0, 5.0  # timeouts of the steps
 _DURATIONS = ('check_s', 'rest_s', 'follow_s', 'plan_s')  # of the steps, in the reply
 Steps = Generator[None, None, None]
 
 
-class SwitchParticipant(Protocol):
-    """What the planner node provides for a switch."""
-
-    task: Task
-    stats: PlanningStats  # of the current task
-
-    def create_planner(self, task: Task, text: str) -> Planner:
-        """Return a planner for a task, given its YAML text."""
-
-    def replace_planner(self, planner: Planner) -> None:
-        """Stop planning and install a planner for another task."""
-
-    def publish_task(self, text: str) -> None:
-        """Publish the YAML of the task."""
-
-    def resume(self) -> None:
-        """Start planning for the current task."""
-
-    def tune(self, data: Mapping[str, Any]) -> None:
-        """Apply YAML that differs only in tunable values."""
-
-
 class TaskSwitch:
     """Handle task requests, one at a time."""
 
-    def __init__(self, node: Node, planner: SwitchParticipant, robot: str) -> None:
+    def __init__(self, node: 'PlannerNode', robot: str) -> None:
         """Subscribe; `robot` replaces the robot of a task requested by name."""
-        self._node, self._planner, self._robot = node, planner, robot
+        self._node, self._robot = node, robot
         self._next = node.create_publisher(String, NEXT, qos.DEFAULT)
         self._answers = node.create_publisher(String, ANSWERS, qos.DEFAULT)
         node.create_subscription(String, REQUEST, self._take_request, qos.DEFAULT)
         node.create_subscription(String, ANSWERS, self._take_answer, qos.DEFAULT)
-        self._rest_client = RestClient(node)
+        self._bridge: Client[SetBool.Request, SetBool.Response] = node.create_client(SetBool, SWAP)
+        self._rest: Future[SetBool.Response] | None = None  # the last request
         self._replies: dict[str, SwitchReply] = {}  # to the current request
         self._about, self._started, self._published = '', 0.0, False
         self._steps: Steps | None = None
-        clock = Clock(clock_type=ClockType.STEADY_TIME)
-        self._timer = node.create_timer(_STEP_S, self._step, clock=clock)
+        self._timer = create_steady_timer(node, _STEP_S, self._step)
         self._timer.cancel()  # until a request arrives
         self.open = False  # whether the planner is active
 
@@ -131,7 +108,7 @@ class TaskSwitch:
             return
         reason = switch_protocol.explain(error)
         if self._published:
-            reason += f'. {self._planner.task.name} is now the task; the arm stays at rest'
+            reason += f'. {self._node.task.name} is now the task; the arm stays at rest'
         self._node.get_logger().warning(f'{REQUEST}: {reason}')
         status = switch_protocol.FAILED if self._published else switch_protocol.REFUSED
         self._answer(self._about, status, reason)
@@ -145,7 +122,7 @@ class TaskSwitch:
 
     def _switch(self, request: str) -> Steps:
         """Run all steps of a switch; raise EmppiError on failure."""
-        planner = self._planner
+        planner = self._node
         text = switch_protocol.requested(request, self._robot)
         task = switch_protocol.checked(text, REQUEST, planner.task.robot)
         if tuning.is_tuned(planner.task.data, task.data):
@@ -169,7 +146,7 @@ class TaskSwitch:
             times.append(time.monotonic())
         except BaseException:
             if not self._published:
-                self._rest_client.restart(False)
+                self._call_bridge(False)
             else:
                 planner.resume()
             raise
@@ -225,18 +202,32 @@ class TaskSwitch:
             complete, limit, lambda: f'no reply {status!r} from {", ".join(missing())}'
         )
 
+    def _call_bridge(self, rest: bool) -> None:
+        """Send a request to the bridge, if there is one; ignore answers to earlier ones."""
+        self._rest = None
+        if self._bridge.service_is_ready():
+            self._rest = self._bridge.call_async(SetBool.Request(data=rest))
+
     def _request_rest(self, rest: bool, problem: str) -> Generator[None, None, str]:
         """Wait until the bridge holds the arm at rest, or releases it; return its message."""
-        self._rest_client.restart(rest)
+        self._call_bridge(rest)
         last = 'no answer'
 
         def done() -> bool:
             nonlocal last
-            response = self._rest_client.request(rest)
-            last = last if response is None else response.message
-            if response is not None and response.message == UNABLE:
+            if not self._bridge.service_is_ready():
+                raise SwapError(f'no bridge serves {SWAP}: is it running?')
+            response = None
+            if self._rest is not None and self._rest.done():
+                response, self._rest = self._rest.result(), None
+            if self._rest is None:
+                self._call_bridge(rest)
+            if response is None:
+                return False
+            if response.message == UNABLE:
                 raise SwapError(f'the bridge: {UNABLE}')
-            return response is not None and response.success
+            last = response.message
+            return response.success
 
         yield from _until(done, _REST_S, lambda: f'{problem}; last response: {last}')
         return last

@@ -6,44 +6,45 @@ as `emppi task` does, and then waits for success. The node never arms the robot.
 bridge when a goal is canceled, or ends without success while the robot follows plans.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 import math
-import sys
 import time
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from rclpy.action.server import GoalResponse
+from builtin_interfaces.msg import Duration
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.action.server import ActionServer, CancelResponse, GoalResponse, ServerGoalHandle
 from rclpy.client import Client
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
+from rclpy.node import Node
 from rclpy.task import Future
 from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
 from emppi_ros.core import config
-from emppi_ros.core.errors import EmppiError
-from emppi_ros.nodes.common import convert, interfaces, process, qos
+from emppi_ros.core.errors import ConfigError, EmppiError, StaleInputError
+from emppi_ros.nodes.common import convert, interfaces, qos
+from emppi_ros.nodes.common.clock_sync import create_steady_timer
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Report
+from emppi_ros.nodes.common.inputs import MeasurementInputs
 from emppi_ros.nodes.common.lifecycle import NodeArguments
 from emppi_ros.nodes.common.parameters import declare_all
-from emppi_ros.nodes.switching.task_switch import REQUEST
 from emppi_ros.nodes.task_server import task_run
-from emppi_ros.nodes.task_server.action_server import DeferredActionServer, GoalHandle
-from emppi_ros.nodes.task_server.inputs import RunInputs
-from emppi_ros.nodes.task_server.status import StatusPublisher
-from emppi_ros.nodes.task_server.task_run import (
-    EndCode,
-    Ending,
-    RunObservation,
-    RunPhase,
-    SuccessRule,
-    TaskRun,
-)
-from emppi_ros.nodes.topics.task import ANSWERS, TaskFollowerNode
+from emppi_ros.nodes.task_server.task_run import EndCode, Ending, RunObservation, RunPhase
+from emppi_ros.nodes.topics.belief_cloud import BeliefSubscriber
+from emppi_ros.nodes.topics.named_belief import estimates
+from emppi_ros.nodes.topics.task import ANSWERS, REQUEST, STAGE, TaskFollowerNode
+from emppi_ros.recordings.message_tables import statuses
+from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.switch_protocol import SwitchReply
 from emppi_ros.tasks.task import Task
+
+if TYPE_CHECKING:
+    GoalHandle = ServerGoalHandle[Any, Any, Any]
+    _ActionServer = ActionServer[Any, Any, Any]
+else:  # not generic in ROS 2 Jazzy
+    GoalHandle, _ActionServer = ServerGoalHandle, ActionServer
 
 RUN_TASK = 'emppi/run_task'
 _STEP_S = 0.05  # between two checks of a goal
@@ -63,8 +64,7 @@ class _Goal:
     """The active goal."""
 
     handle: GoalHandle
-    run: TaskRun
-    timeout_s: float  # 0: duration_s of the task
+    run: task_run.TaskRun
     request: str  # to switch the task; '' without
     reply: SwitchReply | None = None
     pause: 'Future[SetBool.Response] | None' = None  # requested when the goal ended
@@ -72,28 +72,97 @@ class _Goal:
     feedback_at: float = -math.inf
 
 
+class DeferredActionServer(_ActionServer):
+    """
+    Offers an action whose accepted goals execute until `finish`.
+
+    The usual callback of rclpy would have to wait for the end: in a thread of its own, or as a
+    coroutine that keeps the executor busy all the time.
+    """
+
+    begin: Callable[[GoalHandle], None]  # called with each accepted goal
+
+    def notify_execute(self, goal_handle: GoalHandle, execute_callback: object) -> None:
+        """Begin with a goal that is now executing; rclpy calls this."""
+        self.begin(goal_handle)
+
+    def finish(self, goal_handle: GoalHandle, success: bool, result: object) -> None:
+        """End a goal as succeeded, canceled or aborted, and send its result."""
+        if success:
+            goal_handle.succeed()
+        elif goal_handle.is_cancel_requested:
+            goal_handle.canceled()
+        else:
+            goal_handle.abort()
+        super().notify_execute(goal_handle, lambda _goal: result)
+
+
+class RunInputs:
+    """Measurements and belief, subscribed only while a goal is active."""
+
+    def __init__(self, node: Node, task: Task) -> None:
+        self._task, self._scene = task, EstimatedScene(task)
+        self._measurements = MeasurementInputs(node, task)
+        self._belief = BeliefSubscriber(node, task)
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        self._measurements.close()
+        self._belief.close()
+
+    def measure(self) -> tuple[float, float]:
+        """Return the task's error in the newest state, and its stamp [s]; (NaN, -inf) without."""
+        self._measurements.poll()
+        estimator = self._measurements.estimator
+        try:
+            stamp = estimator.stamp
+            state, tracks = estimator.state(stamp), estimator.tracks(stamp)
+        except StaleInputError:
+            return math.nan, -math.inf
+        data = self._scene.update(state, tracks, self._belief.latest)
+        return float(self._task.error(self._scene.model, data)), float(stamp)
+
+    def estimates(self) -> list[Any]:
+        """Return the messages of the parameters' estimates, without any before a belief."""
+        belief = self._belief.latest
+        return [] if belief is None else estimates(self._task.parameters, belief)
+
+
 class TaskServerNode(TaskFollowerNode):
     """Runs one goal at a time."""
 
     def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
-        interfaces.require()
+        if not interfaces.AVAILABLE:
+            raise ConfigError(interfaces.MISSING)
         super().__init__('task_server', **kwargs)
         self._settings = declare_all(self, TaskServerParameters)
-        self._status = StatusPublisher(self)
+        self._bridge, self._stage = task_run.BridgeReport(), ''  # as reported last
+        self._status: dict[str, object] = {}
+        self._reported = self._status_at = -math.inf  # when they came and went
         self._goal: _Goal | None = None
         self._inputs: RunInputs | None = None
         self._switches, self._runs = 0, 0
         self._stepped_at = self._resumed_at = -math.inf  # by the steady clock
         self.create_subscription(String, ANSWERS, self._take_reply, qos.DEFAULT)
+        self.create_subscription(String, STAGE, self._take_stage, qos.LATCHED)
+        self.create_subscription(
+            DiagnosticArray, '/diagnostics', self._take_diagnostics, qos.DEFAULT
+        )
+        self._statuses = self.create_publisher(interfaces.Status, 'emppi/status', qos.LATCHED)
         self._requests = self.create_publisher(String, REQUEST, qos.DEFAULT)
         self._pause: Client[SetBool.Request, SetBool.Response] = self.create_client(
             SetBool, 'emppi/pause'
         )
         self._server = DeferredActionServer(
-            self, interfaces.RunTask, RUN_TASK, self._accept, self._begin
+            self,
+            interfaces.RunTask,
+            RUN_TASK,
+            lambda _goal: None,
+            goal_callback=self._accept,
+            cancel_callback=lambda _goal: CancelResponse.ACCEPT,
         )
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(_STEP_S, self._step, clock=steady)
+        self._server.begin = self._begin
+        create_steady_timer(self, _STEP_S, self._step)
 
     def setup(self) -> None:
         """Take the task."""
@@ -165,12 +234,11 @@ class TaskServerNode(TaskFollowerNode):
             )
         except EmppiError as error:
             text, problem = '', switch_protocol.explain(error)
-            run = TaskRun(time.monotonic(), False, RunPhase.ENDED)
+            run = task_run.TaskRun(time.monotonic(), False, RunPhase.ENDED)
             run = run._replace(ending=Ending(EndCode.REFUSED, problem))
         else:
-            run = TaskRun(time.monotonic(), bool(text))
-        request = switch_protocol.tagged(text) if text else ''
-        self._goal = _Goal(handle, run, convert.to_seconds(goal.timeout), request)
+            run = task_run.TaskRun(time.monotonic(), bool(text))
+        self._goal = _Goal(handle, run, switch_protocol.tagged(text) if text else '')
 
     def _step(self) -> None:
         """Check the active goal, and publish feedback and status if they are due."""
@@ -191,16 +259,45 @@ class TaskServerNode(TaskFollowerNode):
             elif now >= goal.feedback_at + period:
                 goal.feedback_at = now
                 goal.handle.publish_feedback(self._feedback(goal, observation, inputs))
-        task = self.task.name if self.state in ('inactive', 'active') else ''
-        self._status.publish(task, self._goal is not None, period)
+        self._publish_status(period)
+
+    def _publish_status(self, period: float) -> None:
+        """Publish the status if it has changed, or if the last one is older than a period [s]."""
+        now = time.monotonic()
+        silent = now - self._reported > task_run.SILENCE_S
+        bridge = task_run.BridgeReport() if silent else self._bridge
+        values = {
+            'code': int(bridge.code),
+            'message': bridge.message,
+            'fault': bridge.fault,
+            'armed': bridge.armed,
+            'task': self.task.name if self.state in ('inactive', 'active') else '',
+            'stage': self._stage,
+            'running': self._goal is not None,
+        }
+        if values == self._status and now < self._status_at + period:
+            return
+        self._status, self._status_at = values, now
+        status = interfaces.Status(**values)
+        status.header.stamp = self.get_clock().now().to_msg()
+        self._statuses.publish(status)
+
+    def _take_diagnostics(self, message: DiagnosticArray) -> None:
+        for name, status, values in statuses(message, self.get_namespace()):
+            if name == 'bridge':
+                self._bridge = task_run.read_report(status.message, values)
+                self._reported = time.monotonic()
+
+    def _take_stage(self, message: String) -> None:
+        self._stage = message.data
 
     def _observe(self, goal: _Goal, inputs: RunInputs) -> RunObservation:
         error, measured = inputs.measure()
         return RunObservation(
             self.now(),
             time.monotonic(),
-            self._status.bridge,
-            max(self._status.reported, self._resumed_at),
+            self._bridge,
+            max(self._reported, self._resumed_at),
             goal.reply,
             error,
             measured,
@@ -210,21 +307,20 @@ class TaskServerNode(TaskFollowerNode):
             goal.handle.is_cancel_requested,
         )
 
-    def _rule(self, goal: _Goal) -> SuccessRule:
+    def _rule(self, goal: _Goal) -> task_run.SuccessRule:
         file = self.task.file
-        timeout = goal.timeout_s or file.duration_s
-        return SuccessRule(file.success.below, file.success.hold_s, timeout)
+        timeout = convert.to_seconds(goal.handle.request.timeout) or file.duration_s
+        return task_run.SuccessRule(file.success.below, file.success.hold_s, timeout)
 
     def _finish(self, goal: _Goal, ending: Ending) -> None:
         """Pause the robot if it still follows plans; then send the result."""
-        if ending.stop and goal.pause is None and self._pause.service_is_ready():
-            goal.pause = self._pause.call_async(SetBool.Request(data=True))
-            goal.paused_by = time.monotonic() + _PAUSE_S
-        text = ending.message
+        text, now = ending.message, time.monotonic()
         if ending.stop:
-            if goal.pause is not None and not goal.pause.done():
-                if time.monotonic() < goal.paused_by:
-                    return
+            if goal.pause is None and self._pause.service_is_ready():
+                goal.pause = self._pause.call_async(SetBool.Request(data=True))
+                goal.paused_by = now + _PAUSE_S
+            if goal.pause is not None and not goal.pause.done() and now < goal.paused_by:
+                return
             text += f'; {_outcome(goal.pause)}'
         self._send_result(goal, ending, text)
 
@@ -236,7 +332,7 @@ class TaskServerNode(TaskFollowerNode):
         result = interfaces.RunTask.Result(
             success=ending.success, error_code=int(ending.code), message=text, task=self.task.name
         )
-        result.time = convert.to_duration(self._elapsed(goal))
+        result.time = self._elapsed(goal)
         if self._inputs is not None:
             result.parameters = self._inputs.estimates()
         self._server.finish(goal.handle, ending.success, result)
@@ -252,15 +348,14 @@ class TaskServerNode(TaskFollowerNode):
         ending = Ending(EndCode.CANCELED, reason)
         self._send_result(self._goal, ending, f'{reason}; a pause of the robot was requested')
 
-    def _elapsed(self, goal: _Goal) -> float:
-        started = goal.run.started
-        return max(0.0, self.now() - started) if math.isfinite(started) else 0.0
+    def _elapsed(self, goal: _Goal) -> Duration:
+        return convert.to_duration(max(0.0, self.now() - goal.run.started))
 
     def _feedback(self, goal: _Goal, observation: RunObservation, inputs: RunInputs) -> Any:
-        feedback = interfaces.RunTask.Feedback(stage=self._status.stage, error=observation.error)
-        feedback.time = convert.to_duration(self._elapsed(goal))
+        feedback = interfaces.RunTask.Feedback(stage=self._stage, error=observation.error)
+        feedback.time = self._elapsed(goal)
         running = goal.run.phase is RunPhase.RUNNING
-        feedback.message = self._status.bridge.message if running else goal.run.phase.value
+        feedback.message = self._bridge.message if running else goal.run.phase.value
         feedback.parameters = inputs.estimates()
         return feedback
 
@@ -285,8 +380,3 @@ def _outcome(pause: 'Future[SetBool.Response] | None') -> str:
     if answer is None:
         return f'the bridge did not confirm the pause within {_PAUSE_S:g} s'
     return 'the robot is paused' if answer.success else answer.message
-
-
-def main() -> None:
-    """Run the node, without a lower priority: it stops the robot when a goal is canceled."""
-    sys.exit(process.run(TaskServerNode))

@@ -1,13 +1,9 @@
 """
-The run of a task for one goal of the action `emppi/run_task`.
+The run of a task for one goal of the action `emppi/run_task`: pure functions.
 
-It goes from checking to switching, running and ended. It checks that the robot may move, for a
-moment since the bridge reports arming only a little later than it replies.
-
-Pure functions of an immutable state. A run never arms the robot.
-
-Times [s] of the task are those of the node's clock, which may be simulated. What other nodes
-take for an answer is measured on a steady clock.
+It first checks for a moment that the robot may move, which the bridge reports with a delay. Times
+[s] of the task are those of the node's clock, which may be simulated; what other nodes take for an
+answer is measured on a steady clock.
 """
 
 from collections.abc import Mapping
@@ -23,7 +19,6 @@ from emppi_ros.tasks.switch_protocol import SwitchReply
 SILENCE_S = 5.0  # without a report of the bridge, which sends one a second, or a measurement
 CHECK_S = 1.5  # in which the bridge, which reports once a second, must report an armed robot
 SWITCH_S = 60.0  # in which the planner replies: the sum of its own limits is below
-_TRUE = 'True'  # in diagnostics
 
 
 class EndCode(enum.IntEnum):
@@ -67,23 +62,20 @@ def read_report(message: str, values: Mapping[str, str]) -> BridgeReport:
     """Return the report in the message and values of the bridge's diagnostics."""
     if 'armed' not in values:
         return BridgeReport(message=f'the bridge is not active: {message}')
-    flags = {name: values.get(name) == _TRUE for name in ('armed', 'paused', 'swapping')}
     fault = values.get('fault', '')
-    if values.get('lifecycle', 'active') != 'active':
-        code = StatusCode.INVALID
-    elif fault:
-        code = StatusCode.FAULT
-    elif not flags['armed']:
-        code = StatusCode.NOT_ARMED
-    elif flags['swapping']:
-        code = StatusCode.SWITCHING
-    elif flags['paused']:
-        code = StatusCode.PAUSED
-    elif values.get('state') == Phase.MOVING.value:
-        code = StatusCode.FOLLOWING
-    else:
-        code = StatusCode.WAITING
-    return BridgeReport(code, message, fault, flags['armed'], flags['paused'])
+    armed, paused, swapping = (
+        values.get(name) == 'True' for name in ('armed', 'paused', 'swapping')
+    )
+    codes = (
+        (values.get('lifecycle', 'active') != 'active', StatusCode.INVALID),
+        (fault, StatusCode.FAULT),
+        (not armed, StatusCode.NOT_ARMED),
+        (swapping, StatusCode.SWITCHING),
+        (paused, StatusCode.PAUSED),
+        (values.get('state') == Phase.MOVING.value, StatusCode.FOLLOWING),
+    )
+    code = next((code for applies, code in codes if applies), StatusCode.WAITING)
+    return BridgeReport(code, message, fault, armed, paused)
 
 
 class SuccessRule(NamedTuple):
@@ -144,17 +136,16 @@ class TaskRun(NamedTuple):
     ending: Ending | None = None
 
 
-def refusal(report: BridgeReport, silent: bool) -> Ending | None:
-    """Return why a run must not begin, if so; `silent`: the report is too old."""
-    if silent or report.code is StatusCode.INVALID:
-        return Ending(EndCode.NO_REPORT, report.message if not silent else _silence('the bridge'))
+def _problem(observation: RunObservation, not_armed: str) -> Ending | None:
+    """Return why the robot follows no plans, if so, other than that it is paused."""
+    report = observation.report
+    if observation.steady - observation.reported > SILENCE_S:
+        return Ending(EndCode.NO_REPORT, _silence('the bridge'), stop=True)
+    if report.code is StatusCode.INVALID:
+        return Ending(EndCode.NO_REPORT, report.message, stop=True)
     if report.fault:
         return Ending(EndCode.FAULT, f'{report.message} [{report.fault}]')
-    if not report.armed:
-        return Ending(EndCode.NOT_ARMED, 'not armed: arm the robot by the service emppi/arm first')
-    if report.paused:
-        return Ending(EndCode.PAUSED, 'paused: resume by the service emppi/pause first')
-    return None
+    return None if report.armed else Ending(EndCode.NOT_ARMED, not_armed)
 
 
 def advance(run: TaskRun, observation: RunObservation, rule: SuccessRule) -> TaskRun:
@@ -166,10 +157,13 @@ def advance(run: TaskRun, observation: RunObservation, rule: SuccessRule) -> Tas
         return _ended(run, Ending(EndCode.CANCELED, 'canceled', stop=following))
     if run.phase is RunPhase.CHECKING:
         return _check(run, observation)
-    if (ending := _interruption(run, observation)) is not None:
+    if (ending := _problem(observation, 'disarmed during the run')) is not None:
         return _ended(run, ending)
     if run.phase is RunPhase.SWITCHING:
         return _await_switch(run, observation)
+    if observation.switches != run.switches:
+        text = f'the task was switched to {observation.task} meanwhile'
+        return _ended(run, Ending(EndCode.TASK_CHANGED, text))
     return _await_success(run, observation, rule)
 
 
@@ -185,33 +179,15 @@ def _started(run: TaskRun, observation: RunObservation) -> TaskRun:
 
 def _check(run: TaskRun, observation: RunObservation) -> TaskRun:
     """Go on if the robot may move; end the run if it still may not after a while."""
-    if (ending := refusal(observation.report, _is_silent(observation))) is not None:
-        return run if observation.steady - run.begun <= CHECK_S else _ended(run, ending)
+    ending = _problem(observation, 'not armed: arm the robot by the service emppi/arm first')
+    if ending is None and observation.report.paused:
+        ending = Ending(EndCode.PAUSED, 'paused: resume by the service emppi/pause first')
+    if ending is not None:
+        waits = observation.steady - run.begun <= CHECK_S
+        return run if waits else _ended(run, ending._replace(stop=False))
     if run.switches_task:
         return run._replace(phase=RunPhase.SWITCHING, begun=observation.steady)
     return _started(run, observation)
-
-
-def _is_silent(observation: RunObservation) -> bool:
-    return observation.steady - observation.reported > SILENCE_S
-
-
-def _interruption(run: TaskRun, observation: RunObservation) -> Ending | None:
-    """Return why a run ends while it switches or runs, if so."""
-    report = observation.report
-    if _is_silent(observation):
-        return Ending(EndCode.NO_REPORT, _silence('the bridge'), stop=True)
-    if report.code is StatusCode.INVALID:
-        return Ending(EndCode.NO_REPORT, report.message, stop=True)
-    if report.fault:
-        return Ending(EndCode.FAULT, f'{report.message} [{report.fault}]')
-    if not report.armed:
-        return Ending(EndCode.NOT_ARMED, 'disarmed during the run')
-    if run.phase is RunPhase.RUNNING and observation.switches != run.switches:
-        return Ending(
-            EndCode.TASK_CHANGED, f'the task was switched to {observation.task} meanwhile'
-        )
-    return None
 
 
 def _await_switch(run: TaskRun, observation: RunObservation) -> TaskRun:

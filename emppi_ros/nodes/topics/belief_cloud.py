@@ -27,11 +27,7 @@ MAX_PARTICLES = 100_000
 
 
 def pack(task: Task, stamp: float, names: Sequence[str], points: np.ndarray) -> PointCloud2:
-    """
-    Return a cloud of points (height, width, names) in the robot's frame.
-
-    Fields are float32 or float64, like the points; rviz needs x, y and z in float32.
-    """
+    """Return a cloud of points (height, width, names), float32 or 64, in the robot's frame."""
     height, width, _ = points.shape
     size = points.dtype.itemsize
     kind = {4: PointField.FLOAT32, 8: PointField.FLOAT64}[size]

@@ -1,8 +1,7 @@
 """
-The topic `emppi/candidates`: paths and costs of the planner's rollouts.
+The topic `emppi/candidates`: paths and costs of the planner's rollouts, while subscribed.
 
-A PointCloud2 with a row per candidate, a point per step, and the fields x, y, z and cost. It is
-published only while there are subscribers; the node `markers` draws it.
+A PointCloud2 with a row per candidate, a point per step, and the fields x, y, z and cost.
 """
 
 import numpy as np

@@ -1,8 +1,7 @@
 """
 The topic `emppi/cost`: the cost of the plan, by term of the task's cost.
 
-A DiagnosticArray, because the terms depend on the task and no other standard message holds
-pairs of names and values. The node `markers` publishes it while there are subscribers.
+The terms depend on the task, and no other standard message has pairs of names and values.
 """
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue

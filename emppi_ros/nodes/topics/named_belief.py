@@ -1,20 +1,18 @@
 """
 The topic `emppi/belief/named`: the belief with names, units, quantiles and its origin.
 
-It needs the package `emppi_msgs`, and is published only while it has subscribers. Nodes use
-`emppi/belief`, which needs no interfaces of our own.
+It needs the package `emppi_msgs`. Nodes use `emppi/belief`, which needs no interfaces of our own.
 """
 
 from array import array
 from collections.abc import Sequence
 
 import numpy as np
-from rclpy.node import Node
 
 from emppi_ros.belief.belief_session import StampedBelief
 from emppi_ros.core import weights
 from emppi_ros.model.parameters import Parameter
-from emppi_ros.nodes.common import convert, interfaces, qos
+from emppi_ros.nodes.common import convert, interfaces
 from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
 
@@ -54,17 +52,3 @@ def write_named_belief(task: Task, stamped: StampedBelief, updates: int) -> 'int
     message.weights = array('d', np.exp(belief.log_weights).tolist())
     message.ess = float(stamped.ess)
     return message
-
-
-class NamedBeliefPublisher:
-    """Publish the belief on this topic, where `emppi_msgs` is there."""
-
-    def __init__(self, node: Node) -> None:
-        self._publisher = None
-        if interfaces.AVAILABLE:
-            self._publisher = node.create_publisher(interfaces.Belief, NAMED, qos.NEWEST)
-
-    def publish(self, task: Task, stamped: StampedBelief, updates: int) -> None:
-        """Publish a belief if there are subscribers."""
-        if self._publisher is not None and self._publisher.get_subscription_count():
-            self._publisher.publish(write_named_belief(task, stamped, updates))

@@ -6,9 +6,10 @@ node replies whether it can follow. Once the task is published, each node switch
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, Protocol, TypeVar, Unpack
+from typing import Any, Protocol, TypeVar, Unpack
 
 from rclpy.node import Node
+from rclpy.subscription import Subscription
 from std_msgs.msg import String
 
 from emppi_ros.core import config
@@ -23,9 +24,15 @@ from emppi_ros.tasks.switch_protocol import SwitchReply
 from emppi_ros.tasks.task import Task, parse_task
 
 TOPIC = 'emppi/task'
+REQUEST = 'emppi/task/request'
 NEXT = 'emppi/task/next'
 ANSWERS = 'emppi/task/answers'
 STAGE = 'emppi/stage'  # name of the current stage; latched, published by the planner
+# The planner asks the bridge to hold the arm at rest during a switch, apart from the operator's
+# pause, until the response is true: the arm is at rest, as commanded and as measured. If the
+# planner never ends the switch, the bridge keeps holding the arm (`swap-lost`).
+SWAP = 'emppi/swap'
+UNABLE = 'not active, or no joint state received yet'  # response of the bridge
 
 StageT = TypeVar('StageT', Stage, StageConfig)
 
@@ -51,8 +58,8 @@ class TaskSubscriber:
 
     def __init__(self, node: Node, follower: TaskFollower) -> None:
         self._node, self._follower = node, follower
-        self._text: str | None = None
-        self._taken: str | None = None
+        self._newest = ''  # the text on the topic
+        self.text = ''  # that was taken
         self._checked: tuple[str, Task | None] = '', None
         self.changed = ''  # why the node does not follow the task on the topic
         self._answers = node.create_publisher(String, ANSWERS, qos.DEFAULT)
@@ -62,31 +69,26 @@ class TaskSubscriber:
     @property
     def ready(self) -> bool:
         """Whether a task has arrived."""
-        return self._text is not None
+        return bool(self._newest)
 
     def take(self) -> Task:
         """Return the task; StaleInputError if none has arrived yet."""
-        if self._text is None:
+        if not self._newest:
             raise StaleInputError(f'no task received on {TOPIC} yet: is the planner running?')
         text, task = self._checked
-        if task is None or text != self._text:
-            task = parse_task(self._text, TOPIC)
-        self._taken, self._checked, self.changed = self._text, ('', None), ''
+        if task is None or text != self._newest:
+            task = parse_task(self._newest, TOPIC)
+        self.text, self._checked, self.changed = self._newest, ('', None), ''
         return task
-
-    @property
-    def text(self) -> str:
-        """The text of the task that was taken."""
-        return self._taken or ''
 
     def release(self) -> None:
         """Forget the task that was taken."""
-        self._taken, self.changed = None, ''
+        self.text = self.changed = ''
 
     def _receive(self, message: String) -> None:
-        previous, text = self._taken, message.data
-        self._text = text
-        if previous is None:
+        previous, self._newest = self.text, message.data
+        text = self._newest
+        if not previous:
             self._follower.startup()
             return
         try:
@@ -109,13 +111,13 @@ class TaskSubscriber:
         else:  # not announced, for example after a restart of the planner
             self._checked = text, self._follower.try_task(text)
             self._follower.swap_task()
-        self._taken, self.changed = text, ''
+        self.text, self.changed = text, ''
 
     def _check(self, message: String) -> None:
         """Reply whether the node can follow the announced task."""
         text = message.data
         try:
-            if self._taken is None:
+            if not self.text:
                 raise StaleInputError('the node has no task yet')
             if self._checked[0] != text:  # else the announcement is repeated
                 self._checked = text, self._follower.try_task(text)
@@ -130,24 +132,17 @@ class TaskSubscriber:
         self._answers.publish(String(data=reply.to_text()))
 
 
-class StageSubscriber(Generic[StageT]):
+def follow_stage(
+    node: Node, stages: Iterable[StageT], enter: Callable[[StageT], None]
+) -> 'Subscription[String]':
     """Subscribe to the planner's stage; `enter` is called when it changes."""
+    names = {stage.name: stage for stage in stages}
 
-    def __init__(
-        self, node: Node, stages: Iterable[StageT], enter: Callable[[StageT], None]
-    ) -> None:
-        self._node = node
-        self._enter: Callable[[StageT], None] = enter
-        self._stages: dict[str, StageT] = {stage.name: stage for stage in stages}
-        self._subscription = node.create_subscription(String, STAGE, self._receive, qos.LATCHED)
+    def receive(message: String) -> None:
+        if message.data in names:  # else the stage belongs to another task
+            enter(names[message.data])
 
-    def close(self) -> None:
-        """Unsubscribe."""
-        self._node.destroy_subscription(self._subscription)
-
-    def _receive(self, message: String) -> None:
-        if message.data in self._stages:  # else the stage belongs to another task
-            self._enter(self._stages[message.data])
+    return node.create_subscription(String, STAGE, receive, qos.LATCHED)
 
 
 class TaskFollowerNode(ManagedNode, TaskFollower):

@@ -1,9 +1,8 @@
 """
 The topic `/tf`: where links of the robot, tracked objects and possible axes of joints are.
 
-All frames have the namespace as prefix, such as `left/block`, except the robot's `frame`, which is
-the frame of the tracked poses. tf2_msgs comes with ROS 2, not with the wheels of rclpy; bags need
-only the bytes.
+All frames but the robot's `frame` have the namespace as prefix, such as `left/block`. tf2_msgs
+comes with ROS 2, not with the wheels of rclpy; bags need only the bytes.
 """
 
 import math

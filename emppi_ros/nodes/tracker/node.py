@@ -1,18 +1,15 @@
 """
 The node `tracker`: publishes poses of parts from depth images, for planner and belief.
 
-The parts are the tracked objects of the task, or those of a file. The node tracks the newest
-image; images that arrive meanwhile are left out. Poses of parts that are hidden or lost are not
-published, and diagnostics name them. Poses with covariances go to subscribers of a topic of their
-own. A robot of the scene is part of the background, at its
-measured joint positions.
+The parts are the tracked objects of the task, or those of a file. Only the newest image is
+tracked. Poses of parts that are hidden or lost are not published, and diagnostics name them.
+A robot of the scene is part of the background, at its measured joint positions.
 """
 
 from collections import deque
 from dataclasses import dataclass
 import math
 from pathlib import Path
-import sys
 import time
 from typing import Any, Unpack
 
@@ -27,7 +24,7 @@ from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError, EmppiError, PoseError
 from emppi_ros.core.pose import Pose
 from emppi_ros.model import scene
-from emppi_ros.nodes.common import convert, process, qos
+from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
 from emppi_ros.nodes.common.inputs import UNCERTAIN
 from emppi_ros.nodes.common.lifecycle import NodeArguments
@@ -37,18 +34,11 @@ from emppi_ros.nodes.topics import transforms
 from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.task import TaskFollowerNode
 from emppi_ros.tracking import depth_messages, parts
-from emppi_ros.tracking.depth_messages import (
-    IMAGE,
-    INFO,
-    StaticTransform,
-    read_camera,
-    read_depth,
-)
+from emppi_ros.tracking.depth_messages import IMAGE, INFO, StaticTransform
 from emppi_ros.tracking.part_tracker import PartTracker
 from emppi_ros.tracking.parts import PartsFile, TrackerConfig
 from emppi_ros.tracking.tracker import TRACKED, PartEstimate
 
-_JOINTS, _WORLD = 'joint_states', 'world'  # without a task
 _KEPT = 100  # joint states, among which is that of an image
 _NO_STAMP = Time()
 _RECENT = 50  # images, of which diagnostics tell the rate
@@ -122,7 +112,7 @@ class TrackerNode(TaskFollowerNode):
         self._uncertain: dict[str, Publisher[PoseWithCovarianceStamped]] = {}
         if not settings.camera_position and transforms.TFMessage is None:
             raise ConfigError(_NO_TF)
-        self._frame, joints = settings.frame or _WORLD, _JOINTS
+        self._frame, self._joint_topic = settings.frame or 'world', 'joint_states'
         if settings.parts:
             self._file: PartsFile = parts.load_parts(Path(settings.parts))
         else:
@@ -137,21 +127,17 @@ class TrackerNode(TaskFollowerNode):
             )
             self._file = parts.of_task(task, tuned)
             self._frame = settings.frame or task.robot.frame
-            joints = task.robot.topics.joint_states
+            self._joint_topic = task.robot.topics.joint_states
         names = scene.names(self._file.model, 'joint')
         # joints that may be in joint states
         self._scalar = {n for i, n in enumerate(names) if scene.is_scalar(self._file.model, i)}
-        self._poses = {
-            name: self.create_publisher(PoseStamped, f'tracking/{name}', qos.MEASURED)
-            for name in self._file.names
-        }
-        self._uncertain = {
-            name: self.create_publisher(
+        for name in self._file.names:
+            self._poses[name] = self.create_publisher(
+                PoseStamped, f'tracking/{name}', qos.MEASURED
+            )
+            self._uncertain[name] = self.create_publisher(
                 PoseWithCovarianceStamped, f'{UNCERTAIN}/{name}', qos.MEASURED
             )
-            for name in self._file.names
-        }
-        self._joint_topic = joints
 
     def start(self) -> None:
         """Begin to track, from where the parts start."""
@@ -198,9 +184,11 @@ class TrackerNode(TaskFollowerNode):
             return Report(WARN, self._nothing)
         if self._tracker is None:
             self._infos.poll()
+        stamps = self._recent
+        span = stamps[-1] - stamps[0] if len(stamps) > 1 else math.nan
         values = {
             'images': self._images,
-            'rate_hz': self._rate_hz,
+            'rate_hz': (len(stamps) - 1) / span,
             'track_ms_p50': self._times.quantile_ms(0.5),
             'latency_ms_p50': self._latencies.quantile_ms(0.5),
             'latency_ms_p95': self._latencies.quantile_ms(0.95),
@@ -214,12 +202,6 @@ class TrackerNode(TaskFollowerNode):
             if estimate.status != TRACKED
         ]
         return Report(WARN if missing else OK, ', '.join(missing) or 'tracking', values)
-
-    @property
-    def _rate_hz(self) -> float:
-        """Rate of tracked images [Hz], NaN before the second."""
-        stamps = self._recent
-        return (len(stamps) - 1) / (stamps[-1] - stamps[0]) if len(stamps) > 1 else math.nan
 
     def _missing_input(self) -> str:
         """Return what has not arrived yet, as a sentence; '' if all has."""
@@ -237,8 +219,14 @@ class TrackerNode(TaskFollowerNode):
         previous, message.header.stamp = self._info, _NO_STAMP
         if message == previous and not self._problem:
             return
+        settings, frame = self._settings, message.header.frame_id
         try:
-            camera = read_camera(message, self._camera_pose(message.header.frame_id))
+            if settings.camera_position:
+                orientation = np.array(settings.camera_quaternion)
+                pose = Pose(np.array(settings.camera_position), orientation)
+            else:
+                pose = depth_messages.find_pose(self._transforms, frame, self._frame)
+            camera = depth_messages.read_camera(message, pose)
             self._info = message
             if self._tracker is None or camera != self._tracker.camera:
                 last = None if self._tracker is None else self._tracker.poses
@@ -251,13 +239,6 @@ class TrackerNode(TaskFollowerNode):
         """Keep static transforms, among which may be the pose of the camera."""
         depth_messages.add_transforms(self._transforms, message)
         self._info = None
-
-    def _camera_pose(self, frame: str) -> Pose:
-        """Return the pose of the camera: as given, or as static transforms say."""
-        settings = self._settings
-        if settings.camera_position:
-            return Pose(np.array(settings.camera_position), np.array(settings.camera_quaternion))
-        return depth_messages.find_pose(self._transforms, frame, self._frame)
 
     def _keep_joints(self, data: bytes, _sent_ns: int, _received_ns: int) -> None:
         """Buffer joint states undecoded; only the one closest to an image is decoded."""
@@ -276,14 +257,6 @@ class TrackerNode(TaskFollowerNode):
             if name in self._scalar and np.isfinite(value)
         }
 
-    def _check_frame(self, frame: str) -> None:
-        """Raise PoseError if intrinsics are those of another camera than that of the images."""
-        other = self._info.header.frame_id if self._info is not None else ''
-        if frame and other and frame != other:
-            raise PoseError(
-                f'{IMAGE} is in frame {frame!r}, {INFO} in {other!r}: are they of one camera?'
-            )
-
     def _take_image(self, message: Image) -> None:
         """Track an image, and publish poses with its stamp."""
         self._infos.poll()
@@ -294,9 +267,14 @@ class TrackerNode(TaskFollowerNode):
         if stamp < tracker.time:  # the clock was set back
             tracker.restart()
         try:
-            self._check_frame(message.header.frame_id)
-            joints = self._joints_at(stamp)
-            self._estimates = tracker.track(stamp, read_depth(message), joints=joints)
+            frame = message.header.frame_id
+            other = self._info.header.frame_id if self._info is not None else ''
+            if frame and other and frame != other:
+                raise PoseError(
+                    f'{IMAGE} is in frame {frame!r}, {INFO} in {other!r}: are they of one camera?'
+                )
+            depth, joints = depth_messages.read_depth(message), self._joints_at(stamp)
+            self._estimates = tracker.track(stamp, depth, joints=joints)
         except EmppiError as error:
             self._problem = str(error)
             return
@@ -313,8 +291,3 @@ class TrackerNode(TaskFollowerNode):
         self._recent.append(stamp)
         self._times.add(time.perf_counter() - began)
         self._latencies.add(self.now() - stamp)
-
-
-def main() -> None:
-    """Run the node before the belief: without recent poses the planner does not plan."""
-    sys.exit(process.run(TrackerNode))

@@ -421,7 +421,7 @@ def _run(commander, begin, end, plans=(), robot=SLIDER):
         _measure(commander, robot, now)
         command, _ = commander.step(now)
         late = commander.machine.engaged and commander.reason == 'the plan is late'
-        seen.append(Cycle(command, commander.machine, commander.plan, late))
+        seen.append(Cycle(command, commander.machine, commander._plans.current, late))
     return seen
 
 

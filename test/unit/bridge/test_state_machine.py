@@ -64,35 +64,32 @@ def test_the_first_fault_is_kept_and_held_at_once_at_rest():
 
 
 def test_a_pause_keeps_armed_state_and_fault():
-    paused = state_machine.pause(MOVING, True)
+    paused = MOVING._replace(paused=True)
     assert paused.armed and not paused.engaged and paused.phase is Phase.MOVING
     assert state_machine.advance(paused, following=False, resting=False).phase is Phase.STOPPING
     assert state_machine.advance(paused, following=False, resting=True).phase is Phase.ARMED
-    assert state_machine.pause(paused, False) == MOVING
-    assert state_machine.pause(HELD, True).fault == FAULT
+    assert paused._replace(paused=False) == MOVING
+    assert HELD._replace(paused=True).fault == FAULT
     assert state_machine.trip(paused, FAULT).fault == FAULT
 
 
 def test_a_task_switch_keeps_armed_state_pause_and_fault():
-    swapping = state_machine.swap(MOVING, True)
+    swapping = MOVING._replace(swapping=True)
     assert swapping.armed and not swapping.engaged
-    assert state_machine.swap(swapping, False) == MOVING
-    both = state_machine.swap(state_machine.pause(MOVING, True), True)
-    assert (
-        not state_machine.swap(both, False).engaged
-        and not state_machine.pause(both, False).engaged
-    )
-    assert state_machine.swap(HELD, True).fault == FAULT
+    assert swapping._replace(swapping=False) == MOVING
+    both = MOVING._replace(paused=True, swapping=True)
+    assert not both._replace(swapping=False).engaged and not both._replace(paused=False).engaged
+    assert HELD._replace(swapping=True).fault == FAULT
     assert state_machine.trip(swapping, FAULT).fault == FAULT
 
 
 EVENTS = {
     'arm': state_machine.arm,
     'disarm': state_machine.disarm,
-    'pause': lambda m: state_machine.pause(m, True),
-    'resume': lambda m: state_machine.pause(m, False),
-    'swap': lambda m: state_machine.swap(m, True),
-    'swapped': lambda m: state_machine.swap(m, False),
+    'pause': lambda m: m._replace(paused=True),
+    'resume': lambda m: m._replace(paused=False),
+    'swap': lambda m: m._replace(swapping=True),
+    'swapped': lambda m: m._replace(swapping=False),
     'trip': lambda m: state_machine.trip(m, FAULT),
     'step': lambda m: state_machine.advance(m, following=m.engaged, resting=not m.engaged),
     'brake': lambda m: state_machine.advance(m, following=False, resting=False),

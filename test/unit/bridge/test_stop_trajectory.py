@@ -35,7 +35,8 @@ def _sampled(made, before):
 @pytest.mark.parametrize('velocity', [0.5, -0.5])
 def test_from_half_a_radian_per_second_it_stops_within_205_ms(velocity):
     made = stop_trajectory.build(PANDA, _state(velocity), LEAD, HOLD)
-    assert made.braking == pytest.approx(HOLD)
+    np.testing.assert_allclose(sample(made, _state(velocity), HOLD).velocity, velocity)
+    assert np.all(np.abs(sample(made, _state(velocity), HOLD + DT).velocity) < abs(velocity))
     assert made.end <= 0.205
     assert not np.any(made.velocities[-1]) and not np.any(made.accelerations[-1])
 

@@ -278,7 +278,7 @@ def test_arming_again_starts_at_the_new_position_of_the_arm(armed_before, shift,
     np.testing.assert_allclose(state.reference.position, HOME + expected)
     # it settles at the sent position, and needs a message in time for the next motion
     np.testing.assert_allclose(trajectory_stream.in_force(state, 1.0).position, HOME + expected)
-    assert state.sent_at == 2 * DT and state.sent.braking == CONFIG.trajectory_settle_s
+    assert state.sent_at == 2 * DT and state.sent.end == CONFIG.trajectory_settle_s
     due = 2 * DT + CONFIG.trajectory_lead_s - 3e-3
     assert not trajectory_stream.is_late(state, due) and trajectory_stream.is_late(
         state, due + 1e-9
