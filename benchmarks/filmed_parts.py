@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
-from emppi_ros.sim import depth_noise
+from emppi_ros.sim.depth_camera import add_noise
 from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tracking import camera, renderer
 
@@ -53,7 +53,7 @@ class FilmedParts:
         """Return the image of a state (nq,), with noise."""
         poses = renderer.body_poses(scene.kinematics(self._model, qpos), self.bodies)
         depth, labels = self._see(poses)
-        return FilmedImage(depth_noise.add_noise(self._settings, depth, rng), poses, labels)
+        return FilmedImage(add_noise(self._settings, depth, rng), poses, labels)
 
     def depth(self, poses: Poses) -> Array:
         """Return the depths (h, w) [m] without noise, with the parts at poses (B)."""

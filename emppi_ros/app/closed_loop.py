@@ -6,8 +6,9 @@ commands and plans as over ROS, without delay. A plan takes effect one planning 
 state was measured. The same seed gives the same bits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import dataclasses
+import json
 import time
 
 import numpy as np
@@ -19,6 +20,7 @@ from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
+from emppi_ros.bridge.state_machine import Machine
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import AllDivergedError, ConfigError, StaleInputError, unknown
 from emppi_ros.model.parameters import nominal_values
@@ -29,6 +31,7 @@ from emppi_ros.sim.simulated_robot import JointReading, SimulatedRobot
 from emppi_ros.sim.true_parameters import GivenTruth, draw_truth
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.task import Task
+from emppi_ros.tasks.tuning import Value, tune
 from emppi_ros.tracking.camera import Camera
 
 CONTROLLERS = ('emppi', 'mppi-true', 'mppi-nominal', 'mppi-mean', 'mppi-wrong', 'no-update')
@@ -37,27 +40,15 @@ _FRAME_RATE_HZ = 50.0  # of success checks and recorded frames
 
 
 class ClosedLoop:
-    """
-    A simulated task under control; `run` steps it until success or until time is up.
+    """A simulated task under control; `run` steps it until success or until time is up."""
 
-    Attributes
-    ----------
-    task : Task
-        The task.
-    robot : SimulatedRobot
-        The simulation: `robot.model`, `robot.data`, `robot.time` [s].
-    belief : BeliefSession
-        The belief and its inputs.
-    planner : Planner
-        The planner and its inputs.
-    bridge : Commander
-        The bridge; it is armed from the start.
-    plan : Plan or None
-        The newest plan; the bridge follows it from its start.
-    trace : Trace
-        The record of the run so far.
-
-    """
+    task: Task  #: the task
+    robot: SimulatedRobot  #: the simulation: `robot.model`, `robot.data`, `robot.time` [s]
+    belief: BeliefSession  #: the belief and its inputs
+    planner: Planner  #: the planner and its inputs
+    bridge: Commander  #: the bridge; it is armed from the start
+    plan: Plan | None  #: the newest plan; the bridge follows it from its start
+    trace: Trace  #: the record of the run so far
 
     def __init__(
         self,
@@ -71,31 +62,16 @@ class ClosedLoop:
         """
         Draw the true parameters with the seed, except those given by name in `truth`.
 
-        Parameters
-        ----------
-        task : Task
-            The task to run.
-        seed : int
-            Source of all randomness.
-        controller : str
-            'emppi'; 'no-update' keeps the prior; 'mppi-mean', 'mppi-true', 'mppi-nominal' and
-            'mppi-wrong' plan with a single model; that of 'mppi-true' follows changes.
-        truth : mapping, optional
-            True values by parameter name, in the units of the task. A value that changes is a
-            sequence of times [s] and values: `{'payload_mass': [(0.0, 0.3), (5.0, 1.2)]}`.
-        probe_s : float
-            Time for which plans gather information before they do the task [s].
-        view : Camera, optional
-            Camera in whose depth images objects are tracked. Default: true poses with noise.
+        The controller 'no-update' keeps the prior; 'mppi-mean', 'mppi-true', 'mppi-nominal' and
+        'mppi-wrong' plan with a single model; that of 'mppi-true' follows changes. A true value
+        that changes is a sequence of times [s] and values, in the units of the task:
+        `{'payload_mass': [(0.0, 0.3), (5.0, 1.2)]}`. Until `probe_s` plans gather information
+        before they do the task. With a `view`, objects are tracked in depth images of this camera;
+        without, true poses with noise are measured.
 
-        Raises
-        ------
-        ConfigError
-            If the controller is unknown, or with `probe_s` if it has a single model, or the task
-            no parameters.
-        ParameterError
-            If a name in `truth` is not a parameter of the task, or a value out of its bounds.
-
+        ConfigError if the controller is unknown, or with `probe_s` if it has a single model or
+        the task no parameters. ParameterError if a name in `truth` is not a parameter of the task,
+        or a value is out of its bounds.
         """
         self.task, self._learns = task, controller == 'emppi'
         self.robot = SimulatedRobot(task, draw_truth(task, seed, truth), seed, view)
@@ -114,7 +90,7 @@ class ClosedLoop:
         self._config = BridgeConfig(plan_lost_s=1e9, late_plans=10**9)
         self._success = SuccessMonitor(task, self.trace, np.random.default_rng([seed, 4]))
         self._dt, self._steps = task.simulation.timestep_s, 0
-        self.plan: Plan | None = None
+        self.plan = None
         self._fault: Fault | None = None  # in the trace already
         self.bridge = self._new_bridge()
         self.bridge.arm(self.robot.time)
@@ -137,22 +113,11 @@ class ClosedLoop:
         progress: Callable[[float], None] | None = None,
     ) -> Trace:
         """
-        Run until success, or for `duration_s` of simulated time.
+        Run until success, or for `duration_s` [s] of simulated time; return the record of the run.
 
-        Parameters
-        ----------
-        duration_s : float, optional
-            Time limit [s]; the task's `duration_s` if not given.
-        stop_at_success : bool
-            Whether to stop at success; tasks with a sequence of targets never do.
-        progress : callable, optional
-            Called with the simulated time [s] at 50 Hz.
-
-        Returns
-        -------
-        Trace
-            The record of the run. A second call continues the run, and extends the same trace.
-
+        The time limit is by default the task's. Tasks with a sequence of targets do not stop at
+        success. `progress` is called with the simulated time [s] at 50 Hz. A second call continues
+        the run, and extends the same trace.
         """
         steps = round((duration_s or self.task.file.duration_s) / self._dt)
         for _ in range(steps):
@@ -310,6 +275,44 @@ class ClosedLoop:
         return bridge
 
 
+class SupervisedLoop(ClosedLoop):
+    """A closed loop that starts disarmed, like the ROS bridge."""
+
+    def __init__(self, task: Task, seed: int = 0, truth: GivenTruth | None = None) -> None:
+        """Start at rest, disarmed."""
+        super().__init__(task, seed, truth=truth)
+        self.bridge.disarm()
+
+    @property
+    def machine(self) -> Machine:
+        """The bridge's state."""
+        return self.bridge.machine
+
+    def arm(self, armed: bool) -> None:
+        """Arm to execute plans, or disarm and acknowledge a fault; ArmError if refused."""
+        if armed:
+            self._forget_unexecuted_plans()
+            self.bridge.arm(self.robot.time)
+        else:
+            self.bridge.disarm()
+
+    def pause(self, paused: bool) -> None:
+        """Brake to rest and stay armed, or resume."""
+        self._forget_unexecuted_plans()
+        self.bridge.pause(paused)
+
+    def tune(self, values: Mapping[str, Value]) -> None:
+        """Change tunable parameters from the next cycle on; ConfigError if a value is invalid."""
+        self.task = self.task.tuned(tune(self.task.data, values))
+        for session in (self.planner, self.belief):
+            session.tune(json.dumps(self.task.data))
+
+    def _forget_unexecuted_plans(self) -> None:
+        """Start the next plan from rest unless the bridge follows plans."""
+        if not self.machine.engaged:
+            self.planner.reset_plan()
+
+
 def _monitor_config(task: Task) -> MonitorConfig:
     """Return the thresholds of the bridge node, except for what simulated robots exceed."""
     if not task.file.real_time:  # hands with noisier sensors and faster fingers than any robot
@@ -333,8 +336,9 @@ def single_model(task: Task, controller: str, truth: Array) -> Array | None:
     if controller == 'mppi-wrong':
         if not task.simulation.wrong:
             raise ConfigError(f'{task.where}: simulation: wrong: no values given')
-        for i, parameter in enumerate(task.parameters):
-            values[i] = task.simulation.wrong.get(parameter.name, values[i])
+        names = [parameter.name for parameter in task.parameters]
+        for name, value in task.simulation.wrong.items():
+            values[names.index(name)] = value
     return values
 
 
@@ -342,9 +346,17 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
     """Return the summary of a run: the JSON object that `emppi run --json` prints."""
     trace, task = loop.trace, loop.task
     belief, monitor = loop.filter.belief, loop.filter.monitor
-    outside = monitor.out_of_prior(belief)
-    rows = belief_monitor.parameter_summary(task, belief, trace.truth)
-    plan_ms = 1e3 * np.array(trace.plan_s) if trace.plan_s else np.array([np.nan])
+    outside, unidentifiable = monitor.out_of_prior(belief), monitor.unidentifiable
+    rows = {
+        name: row | {'out_of_prior': name in outside, 'unidentifiable': name in unidentifiable}
+        for name, row in belief_monitor.parameter_summary(task, belief, trace.truth).items()
+    }
+    plan_ms = 1e3 * np.array(trace.plan_s or [np.nan])
+    attempts = {
+        'all': len(trace.attempts),
+        'reached': sum(one.reached for one in trace.attempts),
+        'lost': sum(one.lost for one in trace.attempts),
+    }
     return {
         'task': task.name,
         'controller': controller,
@@ -354,16 +366,9 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
         'time_s': round(trace.success_time or loop.robot.time, 3),
         'steps': len(trace.plan_s),
         'real_time': task.file.real_time,
-        **_attempts(trace),
+        **({'attempts': attempts} if trace.attempts else {}),
         'final_error': trace.frames[-1].error,
-        'parameters': {
-            name: {
-                **row,
-                'out_of_prior': name in outside,
-                'unidentifiable': name in monitor.unidentifiable,
-            }
-            for name, row in rows.items()
-        },
+        'parameters': rows,
         'misfit': list(monitor.misfit),
         'collapsed': monitor.collapsed(belief),
         'reinjected': trace.degenerate,
@@ -379,17 +384,4 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
         },
         'diverged': trace.diverged,
         **({'faults': trace.faults} if trace.faults else {}),
-    }
-
-
-def _attempts(trace: Trace) -> dict[str, object]:
-    """Return the numbers of attempts, of reached targets and of lost objects, if there are any."""
-    if not trace.attempts:
-        return {}
-    return {
-        'attempts': {
-            'all': len(trace.attempts),
-            'reached': sum(one.reached for one in trace.attempts),
-            'lost': sum(one.lost for one in trace.attempts),
-        }
     }

@@ -1,5 +1,6 @@
 """Synthetic recordings: the sensor readings of a simulated run as a table, with their truth."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -78,13 +79,10 @@ def write_recording(path: Path, task: Task, trace: Trace, seed: int) -> Path:
 
 def _changes(task: Task, trace: Trace) -> dict[str, Any]:
     """Return times and values of the parameters that changed, by name; empty if none did."""
-    series = {
-        parameter.name: [[time, float(theta[i])] for time, theta in trace.truths]
-        for i, parameter in enumerate(task.parameters)
-    }
-    changed = {
-        name: [row for k, row in enumerate(rows) if not k or row[1] != rows[k - 1][1]]
-        for name, rows in series.items()
-    }
-    changed = {name: rows for name, rows in changed.items() if len(rows) > 1}
+    changed = {}
+    for i, parameter in enumerate(task.parameters):
+        rows = [[time, float(theta[i])] for time, theta in trace.truths]
+        rows = rows[:1] + [row for before, row in itertools.pairwise(rows) if row[1] != before[1]]
+        if len(rows) > 1:
+            changed[parameter.name] = rows
     return {'changes': changed} if changed else {}

@@ -1,7 +1,6 @@
 """The record of a closed loop, and the monitor that enters success and attempts into it."""
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -17,26 +16,12 @@ from emppi_ros.tasks.task import Task
 
 
 class Frame(NamedTuple):
-    """
-    The true state at one time, for plots and videos.
+    """The true state at one time, for plots and videos."""
 
-    Attributes
-    ----------
-    time : float
-        Simulated time [s].
-    qpos : (nq,) array
-        Positions.
-    qvel : (nv,) array
-        Velocities.
-    error : float
-        Norm of the success residual.
-
-    """
-
-    time: float
-    qpos: Array
-    qvel: Array
-    error: float
+    time: float  #: simulated time [s]
+    qpos: Array  #: (nq,) positions
+    qvel: Array  #: (nv,) velocities
+    error: float  #: norm of the success residual
 
 
 class Attempt(NamedTuple):
@@ -50,62 +35,24 @@ class Attempt(NamedTuple):
 
 @dataclass
 class Trace:
-    """
-    Measurements, commands, beliefs and results of a run.
+    """Measurements, commands, beliefs and results of a run."""
 
-    Attributes
-    ----------
-    truths : list
-        Time [s] and value (P,) of the true parameters: the initial ones, then each change.
-    frames : list of Frame
-        True states and errors, at 50 Hz.
-    beliefs : list
-        Time [s] and `Belief` of each update.
-    changes : list of DetectedChange
-        Changes of parameters that the belief detected: `stamp` [s], `parameter`, and means.
-    readings : list of JointReading
-        Joint states: `stamp` [s], `position`, `velocity` and `effort` (n,).
-    poses : list of PoseReading
-        Tracked poses: `stamp` [s], `name` and `pose`.
-    commands : list
-        Time [s] and value (joints,) of each applied command.
-    stages : list
-        Time [s] and name of each stage that was entered.
-    attempts : list of Attempt
-        Attempts at targets, in tasks with a sequence of targets.
-    faults : list
-        Time [s] and text of each fault that stopped the robot.
-    plan_s : list of float
-        Computation time of each plan [s].
-    update_s : list of float
-        Computation time of each belief update [s].
-    ess : list of float
-        Effective sample size of each belief update, before resampling.
-    diverged : int
-        Number of diverged rollouts.
-    degenerate : int
-        Number of belief updates that no particle could explain.
-    success_time : float or None
-        Time of success [s]; None before it.
-
-    """
-
-    truths: list[tuple[float, Array]]  # with start
-    frames: list[Frame] = dataclasses.field(default_factory=list)
-    beliefs: list[tuple[float, Belief]] = dataclasses.field(default_factory=list)
-    changes: list[DetectedChange] = dataclasses.field(default_factory=list)
-    plan_s: list[float] = dataclasses.field(default_factory=list)  # computation times
-    update_s: list[float] = dataclasses.field(default_factory=list)
-    ess: list[float] = dataclasses.field(default_factory=list)
-    readings: list[JointReading] = dataclasses.field(default_factory=list)
-    poses: list[PoseReading] = dataclasses.field(default_factory=list)
-    commands: list[tuple[float, Array]] = dataclasses.field(default_factory=list)  # with start
-    stages: list[tuple[float, str]] = dataclasses.field(default_factory=list)  # with start
-    attempts: list[Attempt] = dataclasses.field(default_factory=list)
-    faults: list[tuple[float, str]] = dataclasses.field(default_factory=list)
-    diverged: int = 0  # rollouts
-    degenerate: int = 0  # belief updates that no particle could explain
-    success_time: float | None = None
+    truths: list[tuple[float, Array]]  #: times [s], true parameters (P,): first, then changes
+    frames: list[Frame] = field(default_factory=list)  #: true states and errors, at 50 Hz
+    beliefs: list[tuple[float, Belief]] = field(default_factory=list)  #: times [s], beliefs
+    changes: list[DetectedChange] = field(default_factory=list)  #: that the belief detected
+    plan_s: list[float] = field(default_factory=list)  #: computation time of each plan [s]
+    update_s: list[float] = field(default_factory=list)  #: that of each belief update [s]
+    ess: list[float] = field(default_factory=list)  #: sample size before each resampling
+    readings: list[JointReading] = field(default_factory=list)  #: joint states
+    poses: list[PoseReading] = field(default_factory=list)  #: tracked poses
+    commands: list[tuple[float, Array]] = field(default_factory=list)  #: times [s], applied
+    stages: list[tuple[float, str]] = field(default_factory=list)  #: times [s], entered stages
+    attempts: list[Attempt] = field(default_factory=list)  #: at a sequence of targets
+    faults: list[tuple[float, str]] = field(default_factory=list)  #: times [s], texts
+    diverged: int = 0  #: number of diverged rollouts
+    degenerate: int = 0  #: number of belief updates that no particle could explain
+    success_time: float | None = None  #: time of success [s]
 
     def trim(self, count: int) -> None:
         """Keep at least the last `count` entries of each list, and at most twice as many."""

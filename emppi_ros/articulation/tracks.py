@@ -272,7 +272,7 @@ def _covariance(
 
 def _from_bags(files: Sequence[Path], noise: Noise) -> Tracks:
     """Return the tracks of bags; poses are interpolated to the clock of the fastest part."""
-    signals, notes = bags.read_poses(files)
+    signals, _, notes = bags.read(files, 'pose')
     poses = [one for one in signals if one.kind == 'pose']
     known = {one.of: one for one in signals if one.kind == 'covariance'}
     clock = max(poses, key=lambda one: len(one.time)).time

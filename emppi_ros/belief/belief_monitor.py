@@ -1,25 +1,19 @@
 """
-Diagnostics of a belief: innovations, and identifiability of the parameters.
+Diagnostics of a belief: innovations, misfit, and identifiability of the parameters.
 
 An innovation is a measurement minus its prediction. Normalized by its standard deviation (that of
 the measurement and of the predictions together) it has mean 0 and variance 1 if the belief is
 consistent (Bar-Shalom, Li and Kirubarajan, *Estimation with Applications to Tracking and
 Navigation*, 2001, section 5.4). Another mean is a bias; a larger variance is an effect that no
-particle explains; a smaller one means that measurements are better than configured.
+particle explains. A quantity is a misfit if its errors exceed a limit, a parameter if the errors
+that it could reduce persist: the variance of its scores exceeds what the likelihood implies.
 
 Converged particles prove nothing: if no prediction depends on a parameter, resampling alone
 reduces its spread. Identifiability therefore looks at the sensitivity of predictions to each
-parameter, from models of its own on both sides of a particle: a regression over the particles, as
-in `information.py`, takes nonlinear effects of one parameter for small effects of another. The
-Fisher information of all measurements adds up and, with that of the prior, bounds the posterior
-standard deviation from below (Van Trees inequality; in practice the local identifiability of
+parameter, from models on both sides of a particle. The Fisher information of all measurements
+and that of the prior bound the posterior standard deviation from below (Van Trees inequality;
 Rothenberg, Econometrica 1971). If only the ratio of two parameters is observable, both stay
 uncertain.
-
-Where the model does not explain the data, errors stay large, or persist. A quantity is a misfit if
-the root of the mean variance of its errors exceeds a limit, in units of the configured standard
-deviations. A parameter is a misfit if the errors that it could reduce persist: the variance of its
-scores exceeds what the likelihood implies. Each stays one until it is well below its limit.
 """
 
 from collections import deque
@@ -27,11 +21,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.belief.measurement_model import LONGEST_S, Deviation, Predictor
 from emppi_ros.core import weights
-from emppi_ros.core.arrays import Array
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.model.ensemble import State
 from emppi_ros.priors.distributions import to_bounded, to_unbounded
 from emppi_ros.priors.joint_prior import JointPrior
@@ -50,7 +43,7 @@ _PERSISTENT = 12  # successive updates with correlated errors: a jump correlates
 _TAIL, _WIDE_TAIL = 0.01, 0.05  # probabilities, at either end of a prior
 _WINDOW = 200  # updates: a few seconds
 _MAX_MEAN_SQUARE = 2.0  # of normalized innovations; that of a consistent belief is 1
-_UNIDENTIFIABLE = 0.9  # of the prior's standard deviation remaining
+UNIDENTIFIABLE = 0.9  # of the prior's standard deviation remaining
 SMALLEST = 1e-3  # sd, as a fraction of the prior's: no model of a robot is right to so many digits
 _COLLAPSED = 0.1  # of the sd that measurements leave; learned errors may justify a third of it
 _MAX_LEARNED = 4.0  # learned variance of errors: twice the configured standard deviation
@@ -110,11 +103,6 @@ class InnovationStatistics:
             for quantity, (mean, variance) in self.statistics().items()
         }
 
-    @property
-    def excessive(self) -> bool:
-        """Whether the innovations of some quantity are larger than the belief explains."""
-        return any(excess > 1.0 for excess in self.excess.values())
-
 
 def learned_excess(deviations: Sequence[Deviation], variance: Array) -> dict[str, float]:
     """
@@ -123,19 +111,13 @@ def learned_excess(deviations: Sequence[Deviation], variance: Array) -> dict[str
     `variance` (N,) is that of all values of `deviations`, in their order, in units of the
     configured one.
     """
-    counts = [one.values.shape[1] for one in deviations]
-    parts: dict[str, list[Array]] = {}
-    for one, part in zip(deviations, np.split(variance, np.cumsum(counts)[:-1]), strict=True):
-        parts.setdefault(one.quantity, []).append(part)
+    quantities = np.repeat(
+        [one.quantity for one in deviations], [one.values.shape[1] for one in deviations]
+    )
     return {
-        quantity: float(np.concatenate(values).mean()) / _MAX_LEARNED
-        for quantity, values in parts.items()
+        quantity: float(variance[quantities == quantity].mean()) / _MAX_LEARNED
+        for quantity in dict.fromkeys(one.quantity for one in deviations)
     }
-
-
-def persistence(names: Sequence[str], inflation: Array) -> dict[str, float]:
-    """Return the inflation (P,) of the variance of each parameter's scores, over its limit."""
-    return dict(zip(names, (inflation / _MAX_INFLATION).tolist(), strict=True))
 
 
 def misfit(excess: Mapping[str, float], before: Sequence[str]) -> list[str]:
@@ -145,11 +127,6 @@ def misfit(excess: Mapping[str, float], before: Sequence[str]) -> list[str]:
     Each is one once its `excess` is above 1, until it is well below 1.
     """
     return [name for name, one in excess.items() if one > (_CLEARED if name in before else 1.0)]
-
-
-def fisher_information(jacobian: Array) -> Array:
-    """Return the Fisher information (P, P) of measurements with unit variance, from (n, P)."""
-    return jacobian.T @ jacobian
 
 
 def remaining_sd(information: Array, correlation: Array) -> Array:
@@ -164,16 +141,6 @@ def remaining_sd(information: Array, correlation: Array) -> Array:
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     inner = np.eye(len(information)) + root @ information @ root
     return np.sqrt(np.maximum(np.diag(root @ np.linalg.solve(inner, root)), 0.0))
-
-
-def collapsed(spread: Array, remaining: Array) -> npt.NDArray[np.bool_]:
-    """
-    Return which parameters (P,) have a much narrower belief than the measurements justify.
-
-    Both are fractions of the prior's standard deviation: `spread` (P,) of the belief, and
-    `remaining` (P,), which the measurements leave.
-    """
-    return spread < _COLLAPSED * remaining
 
 
 def unresolved(prior: JointPrior, belief: Belief) -> list[str]:
@@ -192,53 +159,28 @@ def parameter_summary(task: Task, belief: Belief, truth: Array) -> dict[str, dic
     }
 
 
-def unidentifiable(remaining: Array) -> npt.NDArray[np.bool_]:
-    """Return which parameters (P,) measurements say next to nothing about."""
-    return remaining > _UNIDENTIFIABLE
-
-
 class LearnedNoise(NamedTuple):
-    """
-    Learned noise of N compared values.
+    """Learned noise of N compared values, and of the scores of P parameters."""
 
-    Attributes
-    ----------
-    variance : (N,) array
-        Their variance, in units of the configured one.
-    independent : (N,) array
-        Variance of independent errors that weigh as much.
-    inflation : (P,) array
-        Variance of each parameter's scores, in units of what the likelihood implies.
-
-    """
-
-    variance: Array
-    independent: Array
-    inflation: Array
+    variance: Array  # (N,) in units of the configured one
+    independent: Array  # (N,) variance of independent errors that weigh as much
+    inflation: Array  # (P,) variance of scores, in units of what the likelihood implies
 
 
 class BeliefMonitor:
-    """
-    Collects statistics of the updates of a filter.
+    """Collects statistics of the updates of a filter."""
 
-    Attributes
-    ----------
-    updates : int
-        Number of updates.
-    diverged : int
-        Number of diverged predictions.
-    misfit : list of str
-        Quantities whose errors the model does not explain, such as `joint_velocity`, and
-        parameters that could reduce errors that persist.
-
-    """
+    updates: int
+    diverged: int  # predictions
+    # quantities whose errors the model does not explain, such as `joint_velocity`, and parameters
+    # that could reduce errors that persist
+    misfit: list[str]
 
     def __init__(self, task: Task) -> None:
         """Create two models for each uncertain parameter."""
         self._task = task
         self._varied = np.flatnonzero(task.prior.spread > 0.0)
-        count = 2 * len(self._varied)
-        self._predictor = Predictor(task, count, threads=1) if count else None
+        self._predictor = Predictor(task, max(1, 2 * len(self._varied)), threads=1)
         self._last: tuple[float, State] | None = None
         self.reset()
 
@@ -246,7 +188,7 @@ class BeliefMonitor:
         """Discard all statistics."""
         count = len(self._task.parameters)
         self.updates = self.diverged = 0
-        self.misfit: list[str] = []
+        self.misfit = []
         self._first: float | None = None  # s, of the first update
         self._inflated = np.zeros(count, dtype=np.intp)  # successive updates
         self.innovations = InnovationStatistics()
@@ -260,13 +202,11 @@ class BeliefMonitor:
     def tune(self, task: Task) -> None:
         """Use the tuned parameters of the same task."""
         self._task = task
-        if self._predictor is not None:
-            self._predictor.tune(task)
+        self._predictor.tune(task)
 
     def activate(self, equalities: Sequence[int]) -> None:
         """Predict with these equality constraints active: a stage's grasp."""
-        if self._predictor is not None:
-            self._predictor.activate(equalities)
+        self._predictor.activate(equalities)
 
     def add(
         self,
@@ -281,12 +221,8 @@ class BeliefMonitor:
         self.innovations.add(normalized_innovations(belief.log_weights, deviations))
         diverged = [~np.isfinite(one.values).all(axis=1) for one in deviations]
         self.diverged += int(np.any(diverged, axis=0).sum()) if diverged else 0
-        if self._predictor is not None:
-            chain, position = divmod(self.updates, _CHAIN)
-            if chain % _PERIOD == 0:
-                self._add_information(
-                    self._predictor, belief, position == 0, stamp, observation, commands
-                )
+        if len(self._varied) and self.updates // _CHAIN % _PERIOD == 0:
+            self._add_information(belief, stamp, observation, commands)
         self.updates += 1
         self._judge_fit(deviations, stamp, learned)
 
@@ -301,15 +237,11 @@ class BeliefMonitor:
             excess = self.innovations.excess
         else:
             excess = learned_excess(deviations, learned.independent)
-            names = [parameter.name for parameter in self._task.parameters]
-            inflation = persistence(names, learned.inflation)
-            over = np.array([value > 1.0 for value in inflation.values()])
-            self._inflated = np.where(over, self._inflated + 1, 0)
-            excess |= {
-                name: value
-                for (name, value), updates in zip(inflation.items(), self._inflated, strict=True)
-                if updates >= _PERSISTENT or name in self.misfit
-            }
+            inflation = learned.inflation / _MAX_INFLATION
+            self._inflated = np.where(inflation > 1.0, self._inflated + 1, 0)
+            for i, parameter in enumerate(self._task.parameters):
+                if self._inflated[i] >= _PERSISTENT or parameter.name in self.misfit:
+                    excess[parameter.name] = float(inflation[i])
         self.misfit = misfit(excess, self.misfit)
 
     @property
@@ -329,47 +261,48 @@ class BeliefMonitor:
         tail counts, or in the last five percent if the innovations are too large.
         """
         mean = weights.mean(belief.log_weights, belief.theta)
-        limit = _WIDE_TAIL if self.innovations.excessive else _TAIL
-        outside = self._task.prior.tail_probability(mean) < limit
-        return [self._task.parameters[i].name for i in self._varied if outside[i]]
+        excessive = any(excess > 1.0 for excess in self.innovations.excess.values())
+        limit = _WIDE_TAIL if excessive else _TAIL
+        return self._names(self._task.prior.tail_probability(mean) < limit)
 
     def collapsed(self, belief: Belief) -> list[str]:
         """Return the parameters whose belief is much narrower than measurements justify."""
         if self.updates < _MIN_UPDATES:
             return []
-        spread = self._task.prior.relative_sd(belief)[self._varied]
-        narrow = collapsed(spread, self.remaining[self._varied])
-        return [self._task.parameters[i].name for i in self._varied[narrow]]
+        spread = self._task.prior.relative_sd(belief)
+        return self._names(spread < _COLLAPSED * self.remaining)
 
     @property
     def unidentifiable(self) -> list[str]:
         """Parameters about which the measurements contain almost no information."""
         if self.updates < _MIN_UPDATES:
             return []
-        unknown = unidentifiable(self.remaining)
-        return [self._task.parameters[i].name for i in self._varied if unknown[i]]
+        return self._names(self.remaining > UNIDENTIFIABLE)
+
+    def _names(self, flags: Bools) -> list[str]:
+        """Return the names of the uncertain parameters with a flag (P,)."""
+        return [self._task.parameters[i].name for i in self._varied if flags[i]]
 
     def _add_information(
-        self,
-        predictor: Predictor,
-        belief: Belief,
-        first: bool,
-        stamp: float,
-        observation: Observation,
-        commands: Commands,
+        self, belief: Belief, stamp: float, observation: Observation, commands: Commands
     ) -> None:
         """Add the information of models around a particle; each chain has another particle."""
-        last, self._last = self._last, None
-        if first:
+        predictor, last, self._last = self._predictor, self._last, None
+        if self.updates % _CHAIN == 0:
             predictor.write(self._around(belief))
-        elif last is not None and 0.0 < stamp - last[0] <= LONGEST_S:
+            last = None
+        state = predictor.fit(observation)
+        if last is not None and 0.0 < stamp - last[0] <= LONGEST_S:
             predicted = predictor.predict(last, stamp, commands)
-            self._add_deviations(predictor.compare(predicted, observation))
-            fitted = predictor.fit(observation)
-            corrected = predictor.correct(predicted, observation, fitted, stamp - last[0])
-            self._last = stamp, corrected
-            return
-        self._last = stamp, predictor.fit(observation)
+            deviations = predictor.compare(predicted, observation)
+            values = np.concatenate([one.values for one in deviations], axis=1)
+            if np.isfinite(values).all():  # no model diverged
+                up, down = np.split(values, 2)  # raised and lowered models
+                jacobian = np.zeros((values.shape[1], len(self._task.parameters)))
+                jacobian[:, self._varied] = (up - down).T / (2.0 * _STEP)
+                self.information += _SCALE * (jacobian.T @ jacobian)  # Fisher information
+            state = predictor.correct(predicted, observation, state, stamp - last[0])
+        self._last = stamp, state
 
     def _around(self, belief: Belief) -> Array:
         """Return a particle with each uncertain parameter raised (n, P), then lowered (n, P)."""
@@ -383,13 +316,3 @@ class BeliefMonitor:
         z[rows, self._varied] += steps
         z[rows + len(rows), self._varied] -= steps
         return to_bounded(parameters, z)
-
-    def _add_deviations(self, deviations: Sequence[Deviation]) -> None:
-        """Add the Fisher information from the deviations of raised and lowered models."""
-        values = np.concatenate([one.values for one in deviations], axis=1)
-        if not np.isfinite(values).all():
-            return  # a model diverged
-        up, down = np.split(values, 2)
-        jacobian = np.zeros((values.shape[1], len(self._task.parameters)))
-        jacobian[:, self._varied] = (up - down).T / (2.0 * _STEP)
-        self.information += _SCALE * fisher_information(jacobian)

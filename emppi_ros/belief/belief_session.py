@@ -3,9 +3,8 @@ The belief of a task, from measurements in the order of arrival, without ROS or 
 
 The belief is updated at every tracked pose, or every `interval_s` if the task tracks no object,
 as soon as joint states and applied commands up to that time have arrived. If updates take longer
-than that, the belief skips poses, because the planner needs the belief of now: poses that
-were skipped cost it less than a belief of seconds ago. The same calls in the same order, with
-the same seed, return the same bits.
+than that, the belief skips poses: the planner needs the belief of now. The same calls in the same
+order, with the same seed, return the same bits.
 """
 
 from collections import Counter, deque
@@ -21,7 +20,7 @@ from emppi_ros.journal import snapshot
 from emppi_ros.journal.journal import Measurements, journaled
 from emppi_ros.model.ensemble import State
 from emppi_ros.priors.particles import Belief
-from emppi_ros.state.estimator import JumpDetector, Observation
+from emppi_ros.state.estimator import JumpDetector
 from emppi_ros.tasks.task import Task
 
 _LONGEST_WAIT_S = 0.5  # for joint states and applied commands to reach a pose's stamp
@@ -146,13 +145,13 @@ class BeliefSession(Measurements):
         lag = complete[-1].stamp - complete[0].stamp if complete else 0.0
         if lag < _LATE_S:
             return
-        skipped, kept = complete[:-2], complete[-2:]
         if lag < _LONGEST_LAG_S:
             end = self._learned_at + _LATE_S
             newest = {pose.name: pose.stamp for pose in complete if pose.stamp <= end}
             skipped = [pose for pose in complete if pose.stamp < newest.get(pose.name, -np.inf)]
             kept = [pose for pose in complete if pose.stamp >= newest.get(pose.name, -np.inf)]
         else:
+            skipped, kept = complete[:-2], complete[-2:]
             self.filter.restart()
         for pending in skipped:
             if pending.pose is not None:
@@ -161,29 +160,25 @@ class BeliefSession(Measurements):
         self.counts['late'] += len(skipped)
 
     def _apply(self, pending: PendingUpdate) -> bool:
-        """Return whether the belief was updated."""
+        """Update the filter, after a restart if the state jumped; return whether it changed."""
+        stamp, pose = pending.stamp, pending.pose
         try:
-            estimator, pose = self.estimator, None
-            if pending.pose is not None:
-                pose = estimator.add_pose(pending.name, pending.stamp, pending.pose)
+            if pose is not None:
+                pose = self.estimator.add_pose(pending.name, stamp, pose)
                 if pose is None:
                     return False
-            observation = estimator.observation(pending.stamp, pending.name, pose)
-            self._learned_at = pending.stamp
-            return self._observe(pending.stamp, observation)
+            observation = self.estimator.observation(stamp, pending.name, pose)
+            self._learned_at = stamp
+            last, self._last = self._last, (stamp, observation.estimated)
+            if last is not None and self._jump_detector.update(
+                stamp - last[0], last[1], observation.estimated
+            ):
+                self.counts['jumps'] += 1
+                self.filter.restart()
+            update = self.filter.observe(stamp, observation, self.applied)
         except EmppiError as error:  # keep the belief
             self.error = str(error)
             return False
-
-    def _observe(self, stamp: float, observation: Observation) -> bool:
-        """Update the filter, after a restart if the state jumped; return whether it changed."""
-        last, self._last = self._last, (stamp, observation.estimated)
-        if last is not None and self._jump_detector.update(
-            stamp - last[0], last[1], observation.estimated
-        ):
-            self.counts['jumps'] += 1
-            self.filter.restart()
-        update = self.filter.observe(stamp, observation, self.applied)
         self.error = ''
         if update is None:
             return False

@@ -32,67 +32,26 @@ _RESOLUTION = 0.5  # of the draws after a jump, in sd of the prior
 
 @restorable
 class Statistics(NamedTuple):
-    """
-    What a filter keeps about a block with U uncertain parameters, beside its particles.
+    """What a filter keeps about a block with U uncertain parameters, beside its particles."""
 
-    Attributes
-    ----------
-    noise : NoiseScale or None
-        Learned noise of the values that weight the block; None if it is fixed.
-    information : (M, U, U) array
-        Fisher information of each particle, in unbounded coordinates.
-
-    """
-
-    noise: NoiseScale | None
-    information: Array
-
-
-class WeightedBlock(NamedTuple):
-    """
-    A block after an observation.
-
-    Attributes
-    ----------
-    belief : Belief
-        Particles of the block's parameters.
-    power : float
-        Power of the likelihood: below 1 if it was tempered.
-    ess : float
-        Effective sample size.
-
-    """
-
-    belief: Belief
-    power: float
-    ess: float
+    noise: NoiseScale | None  # of the values that weight the block; None if it is fixed
+    information: Array  # (M, U, U) Fisher information of each particle, in unbounded coordinates
 
 
 class BlockPrior(NamedTuple):
-    """
-    The prior of a block of B parameters, U of which are uncertain.
-
-    Attributes
-    ----------
-    parameters : sequence of Parameter
-        The parameters of the block.
-    columns : (B,) array
-        Their indices among all parameters of the task.
-    uncertain : (U,) array
-        Indices of the uncertain ones among all parameters of the task.
-    within : (U,) array
-        Indices of the uncertain ones within the block.
-    center, spread : (U,) arrays
-        Mean and standard deviation of these in unbounded coordinates.
-
-    """
+    """The prior of a block of B parameters, U of which are uncertain."""
 
     parameters: Sequence[Parameter]
-    columns: Indices
-    uncertain: Indices
-    within: Indices
-    center: Array
-    spread: Array
+    columns: Indices  # (B,) of the parameters, among all of the task
+    uncertain: Indices  # (U,) of the uncertain ones, among all of the task
+    within: Indices  # (U,) of the uncertain ones, within the block
+    center: Array  # (U,) their mean in unbounded coordinates
+    spread: Array  # (U,) their standard deviation in unbounded coordinates
+    dofs: Sequence[int]  # degrees of freedom that weight the block
+
+    def unbounded(self, theta: Array) -> Array:
+        """Return the uncertain parameters (M, U) of particles (M, B), unbounded."""
+        return to_unbounded(self.parameters, theta)[:, self.within]
 
 
 def marginal(prior: JointPrior, block: Block) -> BlockPrior:
@@ -101,7 +60,8 @@ def marginal(prior: JointPrior, block: Block) -> BlockPrior:
     within = np.flatnonzero(prior.spread[columns] > 0.0)
     among = columns[within]
     parameters = [prior.parameters[i] for i in columns]
-    return BlockPrior(parameters, columns, among, within, prior.center[among], prior.spread[among])
+    center, spread = prior.center[among], prior.spread[among]
+    return BlockPrior(parameters, columns, among, within, center, spread, block.dofs)
 
 
 def start(prior: BlockPrior, count: int) -> Statistics:
@@ -115,35 +75,46 @@ def reweight(
     belief: Belief,
     log_likelihood: Array,
     statistics: Statistics,
-) -> WeightedBlock:
-    """Weigh particles (M, P) of all parameters by the block's log-likelihood (M,)."""
+) -> tuple[Belief, float]:
+    """
+    Weigh particles (M, P) of all parameters by the block's log-likelihood (M,).
+
+    Return the belief about the block's parameters, and the power of the likelihood.
+    """
     if statistics.noise is not None:
         log_likelihood = statistics.noise.power * log_likelihood
     block = Belief(belief.theta[:, prior.columns], belief.log_weights)
-    block, power = particles.update(config, block, log_likelihood)
-    return WeightedBlock(block, power, weights.effective_sample_size(block.log_weights))
+    return particles.update(config, block, log_likelihood)
 
 
 def learn(
-    dof: float, prior: BlockPrior, block: WeightedBlock, errors: Array, statistics: Statistics
+    dof: float,
+    prior: BlockPrior,
+    belief: Belief,
+    power: float,
+    errors: Array,
+    statistics: Statistics,
 ) -> Statistics:
     """
     Return noise and information after errors (M, N), in units of the configured sd.
 
-    `dof` are the degrees of freedom of their distribution. A fixed scale stays as it is.
+    `dof` are the degrees of freedom of their distribution; the likelihood was raised to a power.
+    A fixed scale stays as it is. Diverged particles, whose errors are not finite, are ignored.
     """
     scale, fisher = statistics
     if scale is None:
         return statistics
-    (theta, log_weights), power, _ = block
-    z = to_unbounded(prior.parameters, theta)[:, prior.within]
-    precision = noise.precision(scale, dof, log_weights, errors)
-    jacobian = information.sensitivity(log_weights, z, errors, precision, prior.spread)
-    fisher = information.add(fisher, jacobian, power * scale.power * precision)
-    scale = noise.update(scale, dof, log_weights, errors, precision, jacobian, prior.spread)
+    finite = np.isfinite(errors).all(axis=1) & np.isfinite(belief.log_weights)
+    if finite.any():
+        shares, errors = belief.log_weights[finite], errors[finite]
+        z = prior.unbounded(belief.theta)[finite]
+        precision = noise.precision(scale, dof, shares, errors)
+        jacobian = information.sensitivity(shares, z, errors, precision, prior.spread)
+        fisher = information.add(fisher, jacobian, power * scale.power * precision)
+        scale = noise.update(scale, dof, shares, errors, precision, jacobian, prior.spread)
     lag = np.minimum(noise.lag(scale), 1.0) * prior.spread**2
     if lag.any():
-        fisher = information.raise_variance(fisher, log_weights, lag)
+        fisher = information.raise_variance(fisher, belief.log_weights, lag)
     return Statistics(scale, fisher)
 
 
@@ -160,15 +131,15 @@ def resample(
 
     Return particles and statistics, and the particle that each one was; None if none was drawn.
     """
-    scale, fisher = statistics
-    before, draw = belief, particles.draw if always else particles.resample
-    belief, parents = draw(config, prior.parameters, belief, rng)
+    draw = particles.draw if always else particles.resample
+    drawn, parents = draw(config, prior.parameters, belief, rng)
     if parents is None:
         return belief, statistics, None
-    fisher = fisher[parents]
-    if scale is not None:
-        belief = _raise_spread(prior, belief, _covariance(prior, before), fisher, rng)
-    return belief, Statistics(scale, fisher), parents
+    fisher = statistics.information[parents]
+    if statistics.noise is not None:
+        covariance = weights.covariance(belief.log_weights, prior.unbounded(belief.theta))
+        drawn = _raise_spread(prior, drawn, covariance, fisher, rng)
+    return drawn, Statistics(statistics.noise, fisher), parents
 
 
 def jump(prior: BlockPrior, statistics: Statistics, jumps: Jumps) -> Statistics:
@@ -203,26 +174,16 @@ def follow_change(
     scale, fisher = statistics
     if scale is None:
         return belief, statistics
-    fisher = fisher.copy()
     for i in np.flatnonzero(np.isin(prior.uncertain, changed)):
         column = np.full(len(fisher), i)
         fisher = information.jump(fisher, column, _RESOLUTION * prior.spread)
-    belief = _raise_spread(prior, belief, _covariance(prior, belief), fisher, rng)
+    covariance = weights.covariance(belief.log_weights, prior.unbounded(belief.theta))
+    belief = _raise_spread(prior, belief, covariance, fisher, rng)
     return belief, Statistics(noise.forget_recent(scale), fisher)
 
 
-def _covariance(prior: BlockPrior, belief: Belief) -> Array:
-    """Return the covariance (U, U) of the uncertain parameters in unbounded coordinates."""
-    z = to_unbounded(prior.parameters, belief.theta)[:, prior.within]
-    return weights.covariance(belief.log_weights, z)
-
-
 def _raise_spread(
-    prior: BlockPrior,
-    belief: Belief,
-    covariance: Array,
-    fisher: Array,
-    rng: np.random.Generator,
+    prior: BlockPrior, belief: Belief, covariance: Array, fisher: Array, rng: np.random.Generator
 ) -> Belief:
     """Return particles whose covariance (U, U) is raised to that of the posterior."""
     floor = information.covariance(belief.log_weights, fisher)

@@ -46,23 +46,11 @@ def changing(config: ChangeConfig | None, prior: JointPrior) -> Indices:
 
 
 class Jumps(NamedTuple):
-    """
-    Particles that represent jumps.
+    """Particles that represent jumps, of one parameter each."""
 
-    Attributes
-    ----------
-    rows : (J,) array
-        Their indices among all particles.
-    origins : (J,) array
-        The particle that each of them was before.
-    columns : (J,) array
-        The parameter of each that jumped.
-
-    """
-
-    rows: Indices
-    origins: Indices
-    columns: Indices
+    rows: Indices  # (J,) their indices among all particles
+    origins: Indices  # (J,) the particle that each of them was before
+    columns: Indices  # (J,) the parameter of each that jumped
 
 
 def jump(
@@ -95,17 +83,10 @@ def jump(
 
 
 def drift(
-    config: ChangeConfig,
-    prior: JointPrior,
-    columns: Indices,
-    belief: Belief,
-    elapsed: float,
-    rng: np.random.Generator,
+    prior: JointPrior, columns: Indices, belief: Belief, share: float, rng: np.random.Generator
 ) -> Belief:
-    """Return the belief after `elapsed` [s] in which the parameters at `columns` drift."""
-    if config.drift_s is None:
-        return belief
-    share, spread = min(elapsed / config.drift_s, 1.0), prior.spread[columns]
+    """Return the belief after the parameters at `columns` drift by a share of `drift_s`."""
+    share, spread = min(share, 1.0), prior.spread[columns]
     z = to_unbounded(prior.parameters, belief.theta)
     noise = math.sqrt(share) * spread * rng.standard_normal((len(z), len(columns)))
     pull = (1.0 - math.sqrt(1.0 - share)) * (z[:, columns] - prior.center[columns])
@@ -128,15 +109,12 @@ def prune(log_weights: Array, count: int, rng: np.random.Generator) -> tuple[Ind
     ranks = np.arange(count)
     # the heaviest k are kept where the next one is lighter than what each of the others gets
     light = shares[descending[:count]] * (count - ranks) < rest[:count]
-    kept = int(np.argmax(light)) if light.any() else count
-    threshold = rest[kept] / (count - kept) if kept < count else 0.0
-    if kept < count and threshold > 0.0:
+    chosen = descending[:count]
+    new = log_weights[chosen]
+    if light.any() and rest[kept := int(np.argmax(light))] > 0.0:  # else the rest has no weight
         others = np.sort(descending[kept:])
-        drawn = others[systematic(shares[others], count - kept, rng.random())]
-        chosen = np.concatenate([descending[:kept], drawn])
-    else:  # the rest has no weight
-        chosen, kept = descending[:count], count
-    new = np.concatenate([log_weights[chosen[:kept]], np.full(count - kept, _log(threshold))])
+        chosen[kept:] = others[systematic(shares[others], count - kept, rng.random())]
+        new[kept:] = math.log(rest[kept] / (count - kept))
     order = np.argsort(chosen, kind='stable')
     return chosen[order], new[order]
 
@@ -150,51 +128,24 @@ def _draw(
     column = columns[(rng.integers(len(columns)) + rows) % len(columns)]
     z = to_unbounded(prior.parameters, theta)
     z[rows, column] += _FAR * prior.spread[column] * rng.standard_normal(count)
-    jumped = theta.copy()
-    far, fresh = to_bounded(prior.parameters, z), prior.resample(count, rng)
-    values = np.where(2 * rng.permutation(count) < count, fresh[rows, column], far[rows, column])
-    jumped[rows, column] = values
+    jumped, far, fresh = theta.copy(), to_bounded(prior.parameters, z), prior.resample(count, rng)
+    drawn = (2 * rng.permutation(count) < count)[:, None]
+    jumped[rows, column] = np.where(drawn, fresh, far)[rows, column]
     return jumped, column
-
-
-def _log(value: float) -> float:
-    return math.log(value) if value > 0.0 else -math.inf
 
 
 @restorable
 class DetectedChange(NamedTuple):
-    """
-    A change of a parameter that the belief has followed.
+    """A change of a parameter that the belief has followed."""
 
-    Attributes
-    ----------
-    stamp : float
-        Time of detection [s].
-    parameter : str
-        Name of the parameter.
-    before : float
-        Mean of the belief before the change.
-    after : float
-        Mean of the particles that followed it, at detection.
-
-    """
-
-    stamp: float
+    stamp: float  # s, of its detection
     parameter: str
-    before: float
-    after: float
+    before: float  # mean of the belief before the change
+    after: float  # mean of the particles that followed it, at detection
 
 
 class ChangeDetector:
-    """
-    Detects changes of parameters from the jumps of particles.
-
-    Attributes
-    ----------
-    events : deque of DetectedChange
-        The last changes, oldest first.
-
-    """
+    """Detects changes of parameters from the jumps of particles; `events` has the last ones."""
 
     MEMORY = ('_age', '_before', '_elapsed', '_raised', 'events')
 
@@ -238,13 +189,13 @@ class ChangeDetector:
         """Return the changes that the belief at `stamp` [s] shows for the first time."""
         shares = np.exp(belief.log_weights)[:, None] * (self._age < _WINDOW_S)  # (M, P)
         probability = shares.sum(axis=0)
-        found = []
+        detected = []
         for i in np.flatnonzero((probability > _DETECTED) & ~self._raised):
             before, after = (
                 float(shares[:, i] @ values[:, i] / probability[i])
                 for values in (self._before, belief.theta)
             )
-            found.append(DetectedChange(stamp, self._names[i], before, after))
+            detected.append(DetectedChange(stamp, self._names[i], before, after))
         self._raised = probability > np.where(self._raised, _CLEARED, _DETECTED)
-        self.events.extend(found)
-        return found
+        self.events.extend(detected)
+        return detected

@@ -53,42 +53,29 @@ def change(detected: DetectedChange) -> str:
 
 def warnings(summary: Mapping[str, Any]) -> list[str]:
     """Return sentences about what makes the belief in a run's summary doubtful."""
-    found = []
-    if summary.get('misfit'):
-        found.append(
-            f'{misfit(summary["misfit"])}: it lacks an effect, or `likelihood` understates the '
-            'noise; the estimates may be wrong'
-        )
-    if summary.get('reinjected'):
-        found.append(
-            f'no particle explained {summary["reinjected"]} of the measurements: half of the '
-            'particles were drawn from the prior again'
-        )
-    if slow := late(summary.get('late_measurements', 0.0)):
-        found.append(slow)
-    parameters = summary.get('parameters', {})
+    misfits, collapse = (summary.get(key) or [] for key in ('misfit', 'collapsed'))
+    narrow = [name for name in summary.get('unresolved', []) if name not in collapse]
     unknown, outside = (
-        [name for name, values in parameters.items() if values.get(flag)]
+        [name for name, values in summary.get('parameters', {}).items() if values.get(flag)]
         for flag in ('unidentifiable', 'out_of_prior')
     )
-    collapse = summary.get('collapsed') or []
-    if collapse:
-        found.append(collapsed(collapse))
-    if narrow := [name for name in summary.get('unresolved', []) if name not in collapse]:
-        found.append(
-            f'the belief about {_listed(narrow)} is narrower than {SMALLEST:g} of its prior: no '
-            'model is as precise as that'
-        )
-    if 0.0 < summary.get('ess_min', _FEW) < _FEW:  # 0: no particle explained a measurement
-        found.append(
-            'in some update a single particle had nearly all the weight: more particles or a '
-            'larger `likelihood` noise are needed; `emppi calibrate` compares them'
-        )
-    if unknown:
-        found.append(f'the measurements say almost nothing about {_listed(unknown)}')
-    if outside:
-        found.append(f'the prior of {_listed(outside)} contradicts the measurements')
-    return found
+    slow = late(summary.get('late_measurements', 0.0))
+    few = 0.0 < summary.get('ess_min', _FEW) < _FEW  # 0: no particle explained a measurement
+    sentences = (
+        (misfits, f'{misfit(misfits)}: it lacks an effect, or `likelihood` understates the noise; '
+         'the estimates may be wrong'),
+        (summary.get('reinjected'), f'no particle explained {summary.get("reinjected")} of the '
+         'measurements: half of the particles were drawn from the prior again'),
+        (slow, slow),
+        (collapse, collapsed(collapse)),
+        (narrow, f'the belief about {_listed(narrow)} is narrower than {SMALLEST:g} of its prior: '
+         'no model is as precise as that'),
+        (few, 'in some update a single particle had nearly all the weight: more particles or a '
+         'larger `likelihood` noise are needed; `emppi calibrate` compares them'),
+        (unknown, f'the measurements say almost nothing about {_listed(unknown)}'),
+        (outside, f'the prior of {_listed(outside)} contradicts the measurements'),
+    )  # fmt: skip
+    return [sentence for holds, sentence in sentences if holds]
 
 
 def readable(summary: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,4 +96,4 @@ def readable(summary: Mapping[str, Any]) -> dict[str, Any]:
 def _listed(names: Sequence[str]) -> str:
     """Return names as a list in a sentence."""
     words = [name.replace('_', ' ') for name in names]
-    return ' and '.join(filter(None, [', '.join(words[:-1]), words[-1]]))
+    return ' and '.join(filter(None, [', '.join(words[:-1]), *words[-1:]]))

@@ -14,12 +14,27 @@ This is a Gibbs step, which leaves the posterior unchanged (Geman and Geman 1984
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from emppi_ros.core.arrays import Array
+from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.model import uncertain_joints
+from emppi_ros.model.uncertain_joints import UncertainJoint
 from emppi_ros.priors.joint_prior import JointPrior
+from emppi_ros.tasks.task import Task
 
 _VALUES = 200  # that are tried, evenly spaced
+
+
+def redraw(
+    task: Task, joints: Sequence[UncertainJoint], theta: Array, rng: np.random.Generator
+) -> Array:
+    """Return particles theta (M, P) with the free parts of all joints drawn again."""
+    for joint in joints:
+        if is_free(task.prior, joint.axis):
+            theta = redraw_length(task.prior, joint.axis, theta, rng)
+        if joint.choice is None and is_free(task.prior, joint.pivot):
+            axes, _, hinge = uncertain_joints.motion(task.model, task.parameters, joint, theta)
+            theta = redraw_pivot(task.prior, joint.pivot, theta, axes, hinge, rng)
+    return theta
 
 
 def is_free(prior: JointPrior, columns: Sequence[int]) -> bool:
@@ -39,9 +54,11 @@ def redraw_length(
     axes = theta[:, list(columns)]
     lengths = np.linalg.norm(axes, axis=1)
     directions = axes / np.where(lengths > 0.0, lengths, 1.0)[:, None]
-    drawn = _redraw(prior, columns, np.zeros_like(axes), directions, 2.0, rng)
-    kept = np.isnan(drawn[:, :1]) | (lengths == 0.0)[:, None]
-    return _replace(theta, columns, np.where(kept, axes, drawn))
+    theta = theta.copy()
+    theta[:, list(columns)] = _redraw(
+        prior, columns, np.zeros_like(axes), directions, 2.0, axes, rng
+    )
+    return theta
 
 
 def redraw_pivot(
@@ -49,7 +66,7 @@ def redraw_pivot(
     columns: Sequence[int],
     theta: Array,
     axes: Array,
-    hinge: npt.NDArray[np.bool_],
+    hinge: Bools,
     rng: np.random.Generator,
 ) -> Array:
     """
@@ -60,10 +77,11 @@ def redraw_pivot(
     pivots = theta[:, list(columns)]
     along = (pivots * axes).sum(axis=1)[:, None] * axes
     # both directions of the line: the sign of the axis has no meaning
-    drawn = _redraw(prior, columns, pivots - along, axes, 0.0, rng)
-    drawn = np.where(np.isnan(drawn), pivots, drawn)
+    drawn = _redraw(prior, columns, pivots - along, axes, 0.0, pivots, rng)
     free = prior.resample(len(theta), rng)[:, list(columns)]
-    return _replace(theta, columns, np.where(hinge[:, None], drawn, free))
+    theta = theta.copy()
+    theta[:, list(columns)] = np.where(hinge[:, None], drawn, free)
+    return theta
 
 
 def _redraw(
@@ -72,12 +90,13 @@ def _redraw(
     start: Array,
     directions: Array,
     power: float,
+    present: Array,
     rng: np.random.Generator,
 ) -> Array:
     """
     Return points start + s directions (M, 3), with density |s|^power times the prior.
 
-    If power is 0, s may be negative. Rows are NaN where the prior has no density.
+    If power is 0, s may be negative. Where the prior has no density, points stay as at `present`.
     """
     low, high = prior.range[:, list(columns)]
     with np.errstate(divide='ignore', invalid='ignore'):
@@ -100,11 +119,4 @@ def _redraw(
     rows = np.arange(len(grid))
     valid &= np.isfinite(log_density[rows, chosen])
     points = start + grid[rows, chosen][:, None] * directions
-    return np.where(valid[:, None], points, np.nan)
-
-
-def _replace(theta: Array, columns: Sequence[int], values: Array) -> Array:
-    """Return theta (M, P) with other values (M, 3) at `columns`."""
-    replaced = theta.copy()
-    replaced[:, list(columns)] = values
-    return replaced
+    return np.where(valid[:, None], points, present)

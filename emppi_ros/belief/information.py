@@ -12,12 +12,11 @@ needs no further predictions. Coordinates z are unbounded.
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array
+from emppi_ros.priors.resampling import Indices
 
-Indices = npt.NDArray[np.intp]
 _RIDGE = 1e-6  # of the prior's variance: particles closer than this are one
 _SIGNIFICANT = 3.0  # times the information that chance adds
 
@@ -37,15 +36,12 @@ def sensitivity(
     others are reduced by what chance adds to their information. `precision` (N,) is that of the
     errors, `spread` (P,) the standard deviation of the prior.
     """
-    finite = np.isfinite(errors).all(axis=1) & np.isfinite(log_weights)
     size, columns = errors.shape[1], z.shape[1]
-    if np.count_nonzero(finite) <= columns + 2:
-        return np.zeros((size, columns))
-    shares = np.exp(weights.normalize(log_weights[finite]))
+    shares = np.exp(weights.normalize(log_weights))
     independent = 1.0 / (shares @ shares) - columns - 1.0
-    if independent <= 1.0:
+    if independent <= 1.0 or len(z) <= columns + 2:
         return np.zeros((size, columns))
-    x, y = z[finite] - shares @ z[finite], errors[finite] - shares @ errors[finite]
+    x, y = z - shares @ z, errors - shares @ errors
     weighted = x * shares[:, None]
     root = np.linalg.cholesky(weighted.T @ x + _RIDGE * np.diag(spread**2))
     # in coordinates in which the particles have unit variance

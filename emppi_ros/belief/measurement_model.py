@@ -6,8 +6,9 @@ measurement. `belief: likelihood` of the task selects the quantities to compare 
 deviations.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import math
+from types import MappingProxyType
 from typing import NamedTuple
 
 import mujoco
@@ -37,14 +38,6 @@ def residuals(model: mujoco.MjModel, predicted: State, measured: State) -> Array
     return out
 
 
-class PoseResidual(NamedTuple):
-    """Predicted minus measured pose of a body on a joint with one degree of freedom."""
-
-    dof: int
-    position: Array  # (M, 3) m
-    rotation: Array  # (M, 3) rad
-
-
 class Deviation(NamedTuple):
     """Predicted minus measured values of one quantity, in units of their standard deviation."""
 
@@ -58,17 +51,18 @@ def deviations(
     model: mujoco.MjModel,
     predicted: State,
     measured: State,
-    jointed: Sequence[PoseResidual] = (),
+    jointed: Mapping[int, tuple[Array, Array]] = MappingProxyType({}),
 ) -> list[Deviation]:
     """
     Return the deviation of each quantity; values of diverged models are not finite.
 
-    For bodies in `jointed` the pose is compared instead of the joint, which is not measured.
+    For bodies on joints whose dof is in `jointed`, their errors of position [m] and rotation [rad]
+    (M, 3) are compared instead of the joint, which is not measured.
     """
     position = residuals(model, predicted, measured)  # (M, nv)
     velocity = predicted.qvel - measured.qvel
     free = _free_dofs(model)
-    free[[one.dof for one in jointed]] = -1
+    free[list(jointed)] = -1
     result = []
     for quantity, kind, values, sd in (
         ('joint_position', 0, position, config.joint_position_sd),
@@ -79,20 +73,14 @@ def deviations(
         dofs = np.flatnonzero(free == kind)
         if sd is not None and len(dofs):
             result.append(Deviation(quantity, dofs, values[:, dofs] / sd))
-    for one in jointed:
+    for dof, (position, rotation) in jointed.items():
         for quantity, values, sd in (
-            ('object_position', one.position, config.object_position_sd_m),
-            ('object_rotation', one.rotation, config.object_rotation_sd_rad),
+            ('object_position', position, config.object_position_sd_m),
+            ('object_rotation', rotation, config.object_rotation_sd_rad),
         ):
             if sd is not None:
-                result.append(Deviation(quantity, one.dof, values / sd))
+                result.append(Deviation(quantity, dof, values / sd))
     return result
-
-
-def dofs_of(deviations: Sequence[Deviation]) -> npt.NDArray[np.intp]:
-    """Return the degree of freedom of each of N values (N,), in the order of `deviations`."""
-    parts = [np.broadcast_to(one.dofs, one.values.shape[1]) for one in deviations]
-    return np.concatenate(parts)
 
 
 def log_likelihoods(
@@ -111,38 +99,35 @@ def log_likelihoods(
     total = np.zeros_like(predicted.qvel)
     start = 0
     for one in deviations:
-        values, end = one.values, start + one.values.shape[1]
         if variance is None:
-            density = log_density(config, values)
+            density = log_density(one.values, config.dof)
         else:
-            scale = np.sqrt(variance[start:end])
-            density = _t_density(values / scale, config.learned_dof)
-        start = end
+            scale = np.sqrt(variance[start : start + one.values.shape[1]])
+            density = log_density(one.values / scale, config.learned_dof)
+        start += one.values.shape[1]
         total[:, one.dofs] += density.sum(axis=1) if isinstance(one.dofs, int) else density
     rows = np.hstack([predicted.qpos, predicted.qvel, total])
     finite = np.all(np.isfinite(rows), axis=1)
     return np.where(finite[:, None], total, -np.inf)
 
 
-def _t_density(values: Array, dof: float) -> Array:
-    """Return the log density of Student's t at normalized values, up to a constant."""
-    return -0.5 * (dof + 1.0) * np.log1p(values**2 / dof)
-
-
 def _free_dofs(model: mujoco.MjModel) -> npt.NDArray[np.int64]:
     """Return the kind of each degree of freedom: 0 joint, 1 object position, 2 rotation."""
     kinds = np.zeros(model.nv, dtype=np.int64)
-    for joint in np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE.value):
-        start = model.jnt_dofadr[joint]
+    for start in model.jnt_dofadr[model.jnt_type == mujoco.mjtJoint.mjJNT_FREE.value]:
         kinds[start : start + 6] = [1, 1, 1, 2, 2, 2]
     return kinds
 
 
-def log_density(config: LikelihoodConfig, deviations: Array) -> Array:
-    """Return the log density of deviations in units of their sd, up to a constant."""
-    if config.dof is None:
+def log_density(deviations: Array, dof: float | None) -> Array:
+    """
+    Return the log density of deviations in units of their scale, up to a constant.
+
+    It is normal, or Student's t with `dof` degrees of freedom.
+    """
+    if dof is None:
         return -0.5 * deviations**2
-    return _t_density(deviations, config.dof)
+    return -0.5 * (dof + 1.0) * np.log1p(deviations**2 / dof)
 
 
 class Predictor:
@@ -172,8 +157,6 @@ class Predictor:
 
     def fit(self, observation: Observation) -> State:
         """Return the estimated state fitted to each model, (nq,) or (M, nq)."""
-        if not observation.tracks:
-            return observation.estimated
         return articulation.fit_state(
             self._task, self._ensemble, observation.estimated, observation.tracks
         )
@@ -220,12 +203,11 @@ class Predictor:
 
     def compare(self, predicted: State, observation: Observation) -> list[Deviation]:
         """Return the deviations of predictions from measurements."""
-        errors = []
+        errors = {}
         for name, item in self._task.jointed.items():
             joints = articulation.for_ensemble(self._ensemble, item)
             q = predicted.qpos[:, item.qpos]
-            residuals = articulation.residuals(joints, q, observation.tracks[name])
-            errors.append(PoseResidual(item.qvel, *residuals))
+            errors[item.qvel] = articulation.residuals(joints, q, observation.tracks[name])
         return deviations(
             self._config.likelihood, self._task.model, predicted, observation.measured, errors
         )
@@ -236,11 +218,10 @@ class Predictor:
         """
         Return the corrected state of each model: partly as measured, partly as predicted.
 
-        The noise of a tracked pose exceeds the motion between two poses. A model that started
-        from the measured pose would attribute this noise to its parameters. Therefore each model
-        moves its predicted object towards the measured pose by the fraction `object_gain`, and
-        its joints by `joint_gain` (a steady-state Kalman filter for each model). The paper uses
-        gains of 1.
+        A model that started from the measured pose would attribute its noise to the parameters.
+        Therefore each moves its predicted object towards the measured pose by the fraction
+        `object_gain`, and its joints by `joint_gain`: a steady-state Kalman filter for each model.
+        The paper uses gains of 1.
         """
         count = len(predicted.qpos)
         qpos, qvel = (np.broadcast_to(x, (count, x.shape[-1])).copy() for x in fitted)
@@ -256,12 +237,7 @@ class Predictor:
         return State(qpos, qvel)
 
     def _correct_objects(
-        self,
-        qpos: Array,
-        qvel: Array,
-        predicted: State,
-        observation: Observation,
-        interval: float,
+        self, qpos: Array, qvel: Array, predicted: State, observation: Observation, interval: float
     ) -> None:
         """Set the tracked objects of corrected states (M, nq) and (M, nv)."""
         gain = self._config.object_gain

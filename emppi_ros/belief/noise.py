@@ -3,19 +3,15 @@ Learned size of prediction errors, and how much information they really contain.
 
 The error of each compared value has a Student's t distribution whose scale is learned: a
 conjugate inverse-gamma update with forgetting, given the posterior of the parameters (Sarkka and
-Nummenmaa, *Recursive noise adaptive Kalman filtering by variational Bayesian approximations*,
-IEEE Trans. Automatic Control, 2009; eqs. 13 to 17). The standard deviations of the task are the
-prior of the scale.
+Nummenmaa, IEEE Trans. Automatic Control, 2009; eqs. 13 to 17). The standard deviations of the task
+are the prior of the scale.
 
-Errors of a wrong model are correlated, and largest where parameters matter, as in contact. A
-likelihood that multiplies their densities counts the same evidence several times. Therefore it is
-raised to a power: the variance of the score that the likelihood implies, over the variance that
-scores have (Pauli, Racugno and Ventura, *Bayesian composite marginal likelihoods*, Statistica
-Sinica, 2011), including the covariance of successive scores (Newey and West, Econometrica, 1987).
-
-After a change of a parameter, errors are correlated until the belief has followed it. If they
-counted less at once, it never would. Therefore the power is that of some updates before, and a
-detected change discards the scores since then.
+Errors of a wrong model are correlated, so their densities count the same evidence several times.
+Therefore the likelihood is raised to a power: the variance of the score that it implies, over the
+variance that scores have (Pauli, Racugno and Ventura, Statistica Sinica, 2011), including the
+covariance of successive scores (Newey and West, Econometrica, 1987). After a change of a parameter
+errors are correlated until the belief has followed it. If they counted less at once, it never
+would: the power is that of some updates before, and a detected change discards the scores since.
 """
 
 from typing import NamedTuple
@@ -38,35 +34,17 @@ _PRIOR_INFORMATION = 10.0  # of the parameters' prior, before which the power st
 
 @restorable
 class NoiseScale(NamedTuple):
-    """
-    Estimates about the errors of N compared values, in units of the configured sd.
+    """Estimates about the errors of N compared values, in units of the configured sd."""
 
-    Attributes
-    ----------
-    squares : (N,) array
-        Sum of squared errors, by their leverage.
-    total : (N,) array
-        Sum of the leverage.
-    expected : (P,) array
-        Variance of the score by each parameter that the likelihood implies, times prior variance.
-    actual : (P,) array
-        Variance of the scores, times prior variance.
-    scores : (W, P) array
-        Sums of scores over W windows, the shortest first, times prior standard deviation.
-    implied : (W, P) array
-        Variances of these sums that the likelihood implies.
-    past : (D, 2, P) array
-        Expected and actual variance at the last D updates, oldest first.
-
-    """
-
-    squares: Array
-    total: Array
-    expected: Array
-    actual: Array
-    scores: Array
-    implied: Array
-    past: Array
+    squares: Array  # (N,) sum of squared errors, by their leverage
+    total: Array  # (N,) sum of the leverage
+    # variance of the score by each parameter, times prior variance
+    expected: Array  # (P,) that the likelihood implies
+    actual: Array  # (P,) that scores have
+    # over W windows, the shortest first
+    scores: Array  # (W, P) sums of scores, times prior standard deviation
+    implied: Array  # (W, P) variances of these sums that the likelihood implies
+    past: Array  # (D, 2, P) expected and actual at the last D updates, oldest first
 
     @property
     def variance(self) -> Array:
@@ -131,35 +109,19 @@ def update(
     """
     Return the estimates after an update of the belief.
 
-    Parameters
-    ----------
-    scale : NoiseScale
-        The estimates before.
-    dof : float
-        Degrees of freedom of Student's t.
-    log_weights : (M,) array
-        Log weights after the update.
-    errors : (M, N) array
-        Prediction minus measurement of each particle, in units of the configured sd.
-    precision : (N,) array
-        Curvature of the negative log density at the mean error.
-    jacobian : (N, P) array
-        Sensitivity of the errors to the parameters.
-    spread : (P,) array
-        Standard deviations of the parameters' prior.
-
+    `log_weights` (M,) are those after the update, `errors` (M, N) predictions minus measurements
+    of each particle in units of the configured sd. `dof` are the degrees of freedom of Student's
+    t, `precision` (N,) is the curvature of the negative log density at the mean error, `jacobian`
+    (N, P) the sensitivity of the errors to the parameters, and `spread` (P,) the standard
+    deviation of their prior.
     """
-    finite = np.isfinite(errors).all(axis=1) & np.isfinite(log_weights)
-    if not finite.any():
-        return scale
-    shares, errors = log_weights[finite], errors[finite]
     variance = scale.variance
     leverage = jacobian**2 * spread**2  # (N, P)
     kept = 1.0 - 1.0 / _MEMORY
     weight = _BASE + leverage.sum(axis=1) / variance
-    squares = errors**2
-    squares = weights.mean(shares, robust_weights(dof, squares / variance) * squares)
-    score = (precision * weights.mean(shares, errors)) @ jacobian * spread
+    robust = robust_weights(dof, errors**2 / variance)
+    squares = weights.mean(log_weights, robust * errors**2)
+    score = (precision * weights.mean(log_weights, errors)) @ jacobian * spread
     implied = precision @ leverage
     expected = kept * scale.expected + implied
     decay = (1.0 - 1.0 / _WINDOWS)[:, None]
@@ -178,8 +140,5 @@ def update(
 
 def precision(scale: NoiseScale, dof: float, log_weights: Array, errors: Array) -> Array:
     """Return the curvature (N,) of the negative log density at the mean error."""
-    finite = np.isfinite(errors).all(axis=1) & np.isfinite(log_weights)
-    if not finite.any():
-        return np.zeros(errors.shape[1])
-    squares = weights.mean(log_weights[finite], errors[finite]) ** 2 / scale.variance
+    squares = weights.mean(log_weights, errors) ** 2 / scale.variance
     return robust_weights(dof, squares) / scale.variance

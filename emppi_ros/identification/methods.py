@@ -18,7 +18,7 @@ from emppi_ros.identification.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.priors import prior_file
 from emppi_ros.priors.prior_file import ParameterPrior, PriorFile
-from emppi_ros.recordings.recordings import Recording, recording_sources
+from emppi_ros.recordings.recordings import Recording
 
 METHODS = {  # name -> module:class
     'states': 'emppi_ros.identification.states.method:StatesMethod',
@@ -86,7 +86,7 @@ class Identification:
             columns[unknown.name] = ParameterPrior(unknown.unit, tuple(inside.tolist()))
         return PriorFile(
             method=method,
-            sources=recording_sources(recordings),
+            sources=tuple(source for recording in recordings for source in recording.sources),
             parameters=columns,
             weights=(1.0,) * len(samples),
             settings={**self.settings, 'lag_s': lag_s},

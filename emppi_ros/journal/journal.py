@@ -1,8 +1,6 @@
 """
 Journals: the calls of a session in JSON, from which it can be replayed bit by bit.
 
-A session takes measurements and applied commands in the order of arrival.
-
 A recorder may get other messages than a node, in another order and at other times. Therefore each
 node publishes the calls of its session. A message is one JSON object::
 
@@ -20,7 +18,7 @@ import functools
 import inspect
 import json
 import platform
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import mujoco
 import numpy as np
@@ -40,10 +38,7 @@ PLANNER, BELIEF = 'emppi/planner/journal', 'emppi/belief/journal'
 KEY = 'key'
 _KEY_PERIOD_S = 10.0  # between key frames: a replay continues there after lost messages
 _METADATA = ('seed', 'task', 'prior', 'model')  # and the versions
-_Session = TypeVar('_Session', bound='Journaled')
-_Arguments = ParamSpec('_Arguments')
-_Result = TypeVar('_Result')
-_Method = Callable[Concatenate[_Session, _Arguments], _Result]
+_Method = TypeVar('_Method', bound=Callable[..., Any])
 
 
 class Journaled:
@@ -53,9 +48,7 @@ class Journaled:
     journal: 'Journal | None' = None
 
 
-def journaled(
-    event: str,
-) -> Callable[[_Method[_Session, _Arguments, _Result]], _Method[_Session, _Arguments, _Result]]:
+def journaled(event: str) -> Callable[[_Method], _Method]:
     """
     Record the calls of a method as events of a name, while the journal has subscribers.
 
@@ -63,13 +56,11 @@ def journaled(
     because a replay repeats them.
     """
 
-    def decorate(
-        method: _Method[_Session, _Arguments, _Result],
-    ) -> _Method[_Session, _Arguments, _Result]:
+    def decorate(method: _Method) -> _Method:
         signature = inspect.signature(method)
 
         @functools.wraps(method)
-        def call(self: _Session, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        def call(self: Journaled, *args: Any, **kwargs: Any) -> Any:
             if self.journal is None or not self.journal.records:
                 return method(self, *args, **kwargs)
             values = signature.bind(self, *args, **kwargs).args[1:]
@@ -77,7 +68,7 @@ def journaled(
                 return method(self, *args, **kwargs)
 
         call.__dict__['event'] = event
-        return cast(_Method[_Session, _Arguments, _Result], call)
+        return cast(_Method, call)
 
     return decorate
 

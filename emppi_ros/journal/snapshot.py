@@ -39,7 +39,16 @@ class Restorable(Protocol):
 
 def dump(source: Restorable) -> dict[str, Any]:
     """Return the state of an object as a JSON object."""
-    return {name: _dump(getattr(source, name)) for name in source.MEMORY}
+    state: dict[str, Any] = {}
+    for name in source.MEMORY:
+        value = getattr(source, name)
+        if hasattr(value, 'MEMORY'):
+            state[name] = dump(value)
+        elif isinstance(value, np.random.Generator):
+            state[name] = value.bit_generator.state
+        else:
+            state[name] = encode(value)
+    return state
 
 
 def restore(target: Restorable, memory: dict[str, Any]) -> None:
@@ -50,28 +59,16 @@ def restore(target: Restorable, memory: dict[str, Any]) -> None:
             f'expected {", ".join(target.MEMORY)}'
         )
     for name, value in memory.items():
-        _restore(target, name, value)
-
-
-def _dump(value: Any) -> Any:
-    if hasattr(value, 'MEMORY'):
-        return dump(value)
-    if isinstance(value, np.random.Generator):
-        return value.bit_generator.state
-    return encode(value)
-
-
-def _restore(target: Restorable, name: str, value: Any) -> None:
-    current = getattr(target, name)
-    if hasattr(current, 'MEMORY'):
-        restore(current, value)
-    elif isinstance(current, np.random.Generator):
-        current.bit_generator.state = value
-    elif isinstance(current, deque):
-        current.clear()
-        current.extend(decode(value))
-    else:
-        setattr(target, name, decode(value))
+        current = getattr(target, name)
+        if hasattr(current, 'MEMORY'):
+            restore(current, value)
+        elif isinstance(current, np.random.Generator):
+            current.bit_generator.state = value
+        elif isinstance(current, deque):
+            current.clear()
+            current.extend(decode(value))
+        else:
+            setattr(target, name, decode(value))
 
 
 def encode(value: Any) -> Any:

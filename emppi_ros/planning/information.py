@@ -28,21 +28,10 @@ def gain(predictions: Array, log_belief: Array) -> Array:
     """
     Return the information of the measurements up to each step, (K, T) [nat].
 
-    It does not decrease from step to step.
-
-    Parameters
-    ----------
-    predictions : (M, K, T, N) array
-        Predictions of N measured values at T steps of K plans, which are the same for all
-        models, in units of the standard deviation of their noise.
-    log_belief : (M,) array
-        Log weight of each model, in any normalization. Models without weight are ignored.
-
-    Returns
-    -------
-    (K, T) array
-        NaN from the first step at which a model predicts a value that is not finite.
-
+    `predictions` (M, K, T, N) are those of N measured values at T steps of K plans, which are the
+    same for all models, in units of the standard deviation of their noise. `log_belief` (M,) has
+    the log weight of each model, in any normalization; models without weight are ignored. The
+    result does not decrease, and is NaN from the first step at which a prediction is not finite.
     """
     some = np.isfinite(log_belief)
     belief = np.exp(weights.normalize(log_belief[some]))

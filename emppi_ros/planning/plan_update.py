@@ -28,68 +28,38 @@ import scipy
 from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import AllDivergedError
-from emppi_ros.planning import noise_adaptation
 from emppi_ros.robots.robot import ControlLimits
 from emppi_ros.strategies import risk
 from emppi_ros.strategies.strategy import STRATEGIES
 from emppi_ros.tasks.cost import Costs
-from emppi_ros.tasks.planner_config import PlannerConfig
+from emppi_ros.tasks.planner_config import NoiseAdaptation, PlannerConfig
 
 
 class PlanProblem(NamedTuple):
-    """
-    A plan to improve, and what holds when it starts.
+    """A plan to improve, and what holds when it starts."""
 
-    Attributes
-    ----------
-    nominal : (H, nu) array
-        The plan to improve: the last one, shifted.
-    applied : (nu,) array
-        The control in force when the plan starts.
-    limits : ControlLimits
-        Bounds of controls; clipping changes the noise du.
-    log_belief : (M,) array
-        Log weight of each model, log p(theta_m), in any normalization.
-    reference : (nu,) array or float
-        Mean r of the uncontrolled distribution p: the control that does nothing. Zero for
-        velocities and efforts, the held position for positions.
-    variance : (H, nu) array or None
-        Variance of the noise, if it adapts: that of the last update, shifted as the plan is.
-        None: the configured one.
-
-    """
-
-    nominal: Array
-    applied: Array
-    limits: ControlLimits
-    log_belief: Array
+    nominal: Array  #: (H, nu) plan to improve: the last one, shifted
+    applied: Array  #: (nu,) control in force when the plan starts
+    limits: ControlLimits  #: bounds of controls; clipping changes the noise du
+    log_belief: Array  #: (M,) log weight of each model, in any normalization
+    #: (nu,) mean r of the uncontrolled distribution p, the control that does nothing: zero for
+    #: velocities and efforts, the held position for positions
     reference: Array | float = 0.0
+    #: (H, nu) variance of the noise, if it adapts: that of the last update, shifted as the plan
+    #: is; None: the configured one
     variance: Array | None = None
 
 
 class PlanInfo(NamedTuple):
-    """
-    Candidates, costs and weights of an update, for diagnostics and display.
+    """Candidates, costs and weights of an update, for diagnostics and display."""
 
-    Attributes
-    ----------
-    controls : (M, K, H, nu) array
-        Candidates; where plans are compared, all models have the same.
-    costs : (M, K) array
-        Total cost of each rollout, +inf if it diverged.
-    weights : (M, K, H) array
-        Sum to 1 at each step; where plans are compared, spread over models by the belief.
-    diverged : int
-        Number of diverged rollouts.
-    variance : (H, nu) array or None
-        Variance of the noise of the next update; None if it does not adapt.
-
-    """
-
-    controls: Array
-    costs: Array
+    controls: Array  #: (M, K, H, nu) candidates, the same for all models where plans are compared
+    costs: Array  #: (M, K) total cost of each rollout, +inf if it diverged
+    #: (M, K, H) weights, with sum 1 at each step; where plans are compared, spread over models by
+    #: the belief
     weights: Array
-    diverged: int
+    diverged: int  #: number of diverged rollouts
+    #: (H, nu) variance of the noise of the next update; None if it does not adapt
     variance: Array | None = None
 
 
@@ -100,32 +70,11 @@ def plan(
     rng: np.random.Generator,
 ) -> tuple[Array, PlanInfo]:
     """
-    Return the improved plan and the details of the update.
+    Return the improved plan (H, nu), within limits, and the details of the update.
 
-    Parameters
-    ----------
-    config : PlannerConfig
-        Settings.
-    problem : PlanProblem
-        The plan to improve.
-    evaluate : callable
-        Maps controls (M, K, H, nu) to the Costs of rolling them out.
-    rng : numpy Generator
-        Source of the noise.
-
-    Returns
-    -------
-    controls : (H, nu) array
-        The plan, within limits.
-    info : PlanInfo
-        Candidates, costs and weights.
-
-    Raises
-    ------
-    AllDivergedError
-        If every rollout of every model with weight diverged or, where plans are compared, every
-        candidate diverged in a model with weight.
-
+    `evaluate` maps controls (M, K, H, nu) to the costs of rolling them out; `rng` is the source
+    of the noise. AllDivergedError if every rollout of every model with weight diverged or, where
+    plans are compared, every candidate diverged in a model with weight.
     """
     nominal, applied, limits, log_belief, reference, variance = problem
     strategy, nu = STRATEGIES[config.strategy], nominal.shape[1]
@@ -133,7 +82,7 @@ def plan(
     if adaptation is None or variance is None:
         variance = base
     else:
-        variance = noise_adaptation.bound(adaptation, variance, base)
+        variance = np.clip(variance, adaptation.lowest * base, adaptation.highest * base)
     shape = (config.rollouts, config.horizon, nu)
     noise = strategy.sample(rng, (1 if config.shares_noise else config.models, *shape), variance)
     controls = limits.clip(nominal + noise, applied)
@@ -153,7 +102,7 @@ def plan(
     diverged = int(np.sum(~np.isfinite(cost_to_go[..., 0])))
     adapted = None
     if adaptation is not None:
-        adapted = noise_adaptation.adapt(adaptation, variance, sample_weights, noise, base)
+        adapted = adapt_variance(adaptation, variance, sample_weights, noise, base)
     return improved, PlanInfo(controls, cost_to_go[..., 0], sample_weights, diverged, adapted)
 
 
@@ -180,6 +129,24 @@ def weigh(config: PlannerConfig, cost_to_go: Array, log_belief: Array) -> Array:
         raise AllDivergedError(f'{problem}: no valid plan')
     sample_weights = STRATEGIES[config.strategy].weigh(costs, log_prior, config.temperature)
     return shares * sample_weights.reshape(-1, *cost_to_go.shape[1:])
+
+
+def adapt_variance(
+    config: NoiseAdaptation, variance: Array, weights: Array, noise: Array, base: Array
+) -> Array:
+    """
+    Return the variance of the next update, (H, nu): the weighted mean of squared noise.
+
+    This is PI2-CMA with a diagonal covariance (Stulp and Sigaud 2012, "Path integral policy
+    improvement with covariance matrix adaptation"). The variance stays large while good samples
+    are far from the plan. `variance` (H, nu) is that with which the noise was drawn, `noise`
+    (M, K, H, nu) that of the samples after clipping to limits; (1, K, H, nu) if all models share
+    it. `weights` (M, K, H) sum to 1 at each step. Bounds are multiples of the configured variance
+    `base` (nu,).
+    """
+    squares = np.einsum('mkh,mkhu->hu', weights, noise**2)
+    adapted = variance + config.rate * (squares - variance)
+    return np.clip(adapted, config.lowest * base, config.highest * base)
 
 
 @functools.cache  # the filter is linear: computed once

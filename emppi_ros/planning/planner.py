@@ -154,29 +154,21 @@ class Planner(Measurements):
         """
         Return the plan that starts one period after `now` [s].
 
-        Raises
-        ------
-        StaleInputError
-            If measurements or commands are missing or too old.
-        AllDivergedError
-            If every rollout diverged.
-
+        StaleInputError if measurements or commands are missing or too old; AllDivergedError if
+        every rollout diverged.
         """
         stamp = self.estimator.stamp
         state, tracks = self.estimator.state(stamp), self.estimator.tracks(stamp)
-        start = now + self._period
+        start, rests = now + self._period, self.task.robot.command != 'position'
+        commands = CommandsInForce(self.applied, self._plans, rests)  # applied, then planned
         try:
-            plan, info = self.plan_from(state, stamp, start, self._commands_in_force(), tracks)
+            plan, info = self.plan_from(state, stamp, start, commands, tracks)
         except AllDivergedError:
             self.diverged += self.ensemble.models * self.ensemble.rollouts
             raise
         self._plans.append(plan)
         self.diverged += info.diverged
         return plan
-
-    def _commands_in_force(self) -> CommandsInForce:
-        """Return the applied commands, then those of the last plans."""
-        return CommandsInForce(self.applied, self._plans, self.task.robot.command != 'position')
 
     def plan_from(
         self,
@@ -187,38 +179,19 @@ class Planner(Measurements):
         tracks: Mapping[str, Track] | None = None,
     ) -> tuple[Plan, PlanInfo]:
         """
-        Return a plan that starts at `start`, from the state measured at `stamp`.
+        Return a plan that starts at `start` [s], and its candidates, costs and weights.
 
-        Parameters
-        ----------
-        state : State
-            State (nq,) and (nv,) of robot and objects at `stamp`.
-        stamp : float
-            Time of the state [s].
-        start : float
-            Time at which the plan starts [s]; each model is predicted from `stamp` to it, or
-            to the end of the model's delay of commands after it.
-        commands : Commands
-            Function from times (n,) to the commands (n, joints): the applied ones, then
-            those of the last plan. A delay of commands needs its `average`, too.
-        tracks : mapping, optional
-            Tracks of jointed objects by name, whose joint positions depend on the model.
-
-        Returns
-        -------
-        plan : Plan
-            Commands over the horizon.
-        info : PlanInfo
-            Candidates, costs and weights.
-
-        Raises
-        ------
-        AllDivergedError
-            If every rollout diverged.
-
+        `state` is that of robot and objects, measured at `stamp` [s]. Each model is predicted from
+        there to the start, or to the end of the model's delay of commands after it. `commands` are
+        the applied ones, then those of the last plan. `tracks` are those of jointed objects, by
+        name: their joint positions depend on the model. AllDivergedError if all rollouts diverged.
         """
         tracks, config = tracks or {}, self.settings
-        cost = self._enter_stage(state, stamp, tracks)
+        before = self.stage
+        self.stage = self._stage_tracker.advance(state, stamp, tracks, self._belief)
+        if self.stage is not before:
+            self.ensemble.activate(self.stage.grasp)
+        cost = self.stage.cost
         if start < self._probe_until:
             weight = self.task.file.probe.information_weight
             config = dataclasses.replace(config, information_weight=weight)
@@ -226,10 +199,18 @@ class Planner(Measurements):
         begin = self._predict_start(state, stamp, start, commands, tracks)
         applied = commands(np.array([start]))[0]
         still = applied if self.task.robot.command == 'position' else np.zeros_like(applied)
-        problem = PlanProblem(
-            self._nominal(start, still), applied, self._limits, self._log_weights, still,
-            self._shifted_variance(start),
-        )  # fmt: skip
+        nominal, variance = np.tile(still, (config.horizon, 1)), self._variance
+        shift = functools.partial(
+            interpolation.shift,
+            elapsed_s=start - self._start,
+            step_s=config.step_s,
+            kind=config.interpolation,
+        )
+        if self._controls is not None:
+            nominal = shift(self._controls, self._first)
+        if variance is not None:
+            variance = shift(variance, variance[0])
+        problem = PlanProblem(nominal, applied, self._limits, self._log_weights, still, variance)
         evaluate = functools.partial(self._evaluate, config, cost, begin, applied)
         controls, info = plan_update.plan(config, problem, evaluate, self._rng)
         self._controls, self._first, self._start = controls, applied, start
@@ -256,8 +237,7 @@ class Planner(Measurements):
         replayed = np.empty((0, len(self._first)))
         if count:  # the commands that act before those of this plan
             replayed = in_steps(commands, stamp, ahead, count, delays)[..., self._order]
-        if tracks:
-            state = articulation.fit_state(self.task, self.ensemble, state, tracks)
+        state = articulation.fit_state(self.task, self.ensemble, state, tracks)
         return self.ensemble.predict(state, replayed, ahead / max(count, 1))
 
     def _evaluate(
@@ -267,10 +247,9 @@ class Planner(Measurements):
         coarse, previous = controls[..., self._order], applied[self._order]
         fine = interpolation.upsample(coarse, previous, config.substeps, config.interpolation)
         point, informed = self.trace_point, config.information_weight > 0.0
-        more = {*(self._measurements.record if informed else ())}
-        more |= set() if point is None else {point.field}
-        record = sorted({*cost.record, *more}) if more else cost.record
-        records = self.ensemble.rollout(begin, fine, record)
+        record = {*cost.record, *(self._measurements.record if informed else ())}
+        record |= set() if point is None else {point.field}
+        records = self.ensemble.rollout(begin, fine, sorted(record))
         if point is not None:
             self._traces = trace_positions(records, point, config.substeps)
         costs = cost.evaluate(records, begin, config.substeps)
@@ -280,30 +259,3 @@ class Planner(Measurements):
             )
             costs = Costs(costs.running - config.information_weight * gained, costs.terminal)
         return costs
-
-    def _enter_stage(self, state: State, stamp: float, tracks: Mapping[str, Track]) -> Cost:
-        """Advance the stage with a measured state; return its cost and activate its grasp."""
-        before = self.stage
-        self.stage = self._stage_tracker.advance(state, stamp, tracks, self._belief)
-        if self.stage is not before:
-            self.ensemble.activate(self.stage.grasp)
-        return self.stage.cost
-
-    def _nominal(self, start: float, still: Array) -> Array:
-        """Return the last plan shifted to `start`, or one that stays at rest."""
-        config = self.settings
-        if self._controls is None:
-            return np.tile(still, (config.horizon, 1))
-        return interpolation.shift(
-            self._controls, self._first, start - self._start, config.step_s, config.interpolation
-        )
-
-    def _shifted_variance(self, start: float) -> Array | None:
-        """Return the variance of the noise, shifted as the plan is; None if it is constant."""
-        config, variance = self.settings, self._variance
-        if variance is None:
-            return None
-        elapsed = start - self._start
-        return interpolation.shift(
-            variance, variance[0], elapsed, config.step_s, config.interpolation
-        )

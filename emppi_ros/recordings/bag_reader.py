@@ -36,7 +36,8 @@ class Bag:
         self.cut = ''
         self.counts: dict[str, int] = {}  # messages by topic, after reading
         self.span_ns = (0, 0)  # recording times of the first and last message
-        self._prefix = '/' if namespace is None else f'/{namespace.strip("/")}/'.replace('//', '/')
+        given = '' if namespace is None else namespace.strip('/')
+        self.namespace = f'/{given}/'.replace('//', '/')  # of the robot, given or detected
         self._given = namespace is not None
 
     def messages(self, topics: Collection[str]) -> Iterator[BagMessage]:
@@ -77,17 +78,12 @@ class Bag:
                 why = str(error) or type(error).__name__
                 self.cut = f'{path} is truncated or damaged at byte {file.tell()} ({why})'
 
-    @property
-    def namespace(self) -> str:
-        """The namespace of the robot, given or detected."""
-        return self._prefix
-
     def _relative(self, name: str) -> str:
         """Return a topic's name relative to the namespace, detected if there is one robot."""
-        if not self._given and name.endswith('/emppi/task') and self._prefix == '/':
-            self._prefix = name.removesuffix('emppi/task')
-        if self._prefix != '/' and name.startswith(self._prefix):
-            return name.removeprefix(self._prefix)
+        if not self._given and name.endswith('/emppi/task') and self.namespace == '/':
+            self.namespace = name.removesuffix('emppi/task')
+        if self.namespace != '/' and name.startswith(self.namespace):
+            return name.removeprefix(self.namespace)
         return name if name == '/diagnostics' else name.removeprefix('/')
 
     def _decode(

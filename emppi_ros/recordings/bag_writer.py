@@ -2,10 +2,14 @@
 Writer of bags: a folder with an MCAP file and the metadata.yaml of `ros2 bag`.
 
 The file is written in small chunks, so that little is lost if the recorder is killed. The
-metadata are written last; a bag without them is still readable.
+metadata are written last; a bag without them is still readable. Viewers read chunks by time:
+chunks whose times overlap are shown in another order than they were received. Therefore messages,
+which a recorder receives one subscription after the other, are brought in order before.
 """
 
+from collections.abc import Collection
 from pathlib import Path
+import struct
 from typing import NamedTuple
 
 from mcap.well_known import MessageEncoding, SchemaEncoding
@@ -18,6 +22,10 @@ from emppi_ros.recordings.bag_reader import SUFFIX
 _CHUNK = 2**17  # bytes, before compression: less than a second of a run
 _METADATA = 'metadata.yaml'
 _VERSION = 5  # of the metadata: from ROS 2 Humble on
+_HOLD_NS = 500_000_000  # messages of a topic are sorted if no further apart
+_PERIOD_NS = 100_000_000  # between sortings
+_STAMP = struct.Struct('<iI')
+_HEADER = 4  # bytes before the content of a CDR message
 
 
 class BagTopic(NamedTuple):
@@ -49,8 +57,7 @@ class BagWriter:
         self._topics: dict[str, BagTopic] = {}
         self.counts: dict[str, int] = {}
         self._times: dict[str, tuple[int, int]] = {}  # of the last message of each topic
-        self._first: int | None = None
-        self._last = 0
+        self._span: tuple[int, int] | None = None  # of all messages
 
     def add(self, topic: BagTopic) -> None:
         """Register a topic."""
@@ -58,9 +65,11 @@ class BagWriter:
             self._schemas[topic.kind] = self._writer.register_schema(
                 topic.kind, SchemaEncoding.ROS2, topic.definition.encode()
             )
-        schema, qos = self._schemas[topic.kind], {'offered_qos_profiles': topic.qos}
         self._channels[topic.name] = self._writer.register_channel(
-            topic.name, MessageEncoding.CDR, schema, qos
+            topic.name,
+            MessageEncoding.CDR,
+            self._schemas[topic.kind],
+            {'offered_qos_profiles': topic.qos},
         )
         self._topics[topic.name], self.counts[topic.name] = topic, 0
 
@@ -69,9 +78,7 @@ class BagWriter:
         Write a CDR message of a registered topic with the times of reception and sending.
 
         Neither goes back within a topic, because viewers sort by either of them: a message that
-        another one overtook gets the times of that one. The middleware holds a message back until
-        an earlier one of the same publisher has been sent again, and messages of several
-        publishers, as on /diagnostics, may arrive in another order than they were sent.
+        another one overtook, in the middleware or from another publisher, gets the times of that.
         """
         before = self._times.get(name, (0, 0))
         time_ns, sent_ns = max(time_ns, before[0]), max(sent_ns, before[1])
@@ -80,8 +87,8 @@ class BagWriter:
             self._channels[name], time_ns, data, sent_ns, sequence=self.counts[name]
         )
         self.counts[name] += 1
-        self._first = time_ns if self._first is None else min(self._first, time_ns)
-        self._last = max(self._last, time_ns)
+        first, last = self._span or (time_ns, time_ns)
+        self._span = min(first, time_ns), max(last, time_ns)
 
     def flush(self) -> None:
         """Hand complete chunks to the operating system, so that they survive this process."""
@@ -95,11 +102,11 @@ class BagWriter:
         (self.folder / _METADATA).write_text(text, encoding='utf-8')
 
     def _metadata(self) -> dict[str, object]:
-        first, total = self._first or 0, sum(self.counts.values())
+        first, last = self._span or (0, 0)
         time = {
-            'duration': {'nanoseconds': max(0, self._last - first)},
+            'duration': {'nanoseconds': last - first},
             'starting_time': {'nanoseconds_since_epoch': first},
-            'message_count': total,
+            'message_count': sum(self.counts.values()),
         }
         topics = [
             {
@@ -127,12 +134,73 @@ class BagWriter:
         }
 
 
+class RecordedMessage(NamedTuple):
+    """A CDR message with the times of its reception and of its sending."""
+
+    topic: str
+    data: bytes
+    time_ns: int
+    sent_ns: int
+
+
+class MessageOrder:
+    """
+    Holds messages for a moment, and returns them by the time of reception.
+
+    Within a topic they are also in the order of sending: the n-th that was sent has the n-th time
+    of reception. Topics in `stamped` have several publishers, and messages that begin with a
+    header: there stamps take the place of the times of sending.
+    """
+
+    def __init__(self, stamped: Collection[str] = ()) -> None:
+        self._stamped = frozenset(stamped)
+        self._held: list[RecordedMessage] = []
+        self._next = 0  # time of the next sorting
+
+    def add(self, message: RecordedMessage) -> None:
+        """Add a received message."""
+        self._held.append(message)
+
+    def take(self, now_ns: int) -> list[RecordedMessage]:
+        """
+        Return the messages that no earlier one can follow, in order.
+
+        `now_ns` is before the subscriptions were read, so that all earlier messages are here.
+        """
+        if now_ns < self._next:
+            return []
+        self._next = now_ns + _PERIOD_NS
+        held = self.take_all()
+        late = (i for i, message in enumerate(held) if message.time_ns >= now_ns - _HOLD_NS)
+        end = next(late, len(held))
+        self._held = held[end:]
+        return held[:end]
+
+    def take_all(self) -> list[RecordedMessage]:
+        """Return all messages, in order."""
+        held, self._held = sorted(self._held, key=lambda message: message.time_ns), []
+        places: dict[str, list[int]] = {}
+        for i, message in enumerate(held):
+            places.setdefault(message.topic, []).append(i)
+        for indices in places.values():
+            times = [held[i].time_ns for i in indices]
+            ordered = sorted((held[i] for i in indices), key=self._sent_ns)
+            for i, message, time_ns in zip(indices, ordered, times, strict=True):
+                held[i] = message if message is held[i] else message._replace(time_ns=time_ns)
+        return held
+
+    def _sent_ns(self, message: RecordedMessage) -> int:
+        """Return the time of sending, or the stamp in the header that a message begins with."""
+        if message.topic not in self._stamped:
+            return message.sent_ns
+        seconds, nanoseconds = _STAMP.unpack_from(message.data, _HEADER)
+        return int(seconds * 1_000_000_000 + nanoseconds)
+
+
 def _remove_old_bag(folder: Path, overwrite: bool) -> None:
     """Remove a bag that is to be overwritten; ReplayError without `overwrite`."""
-    if not folder.exists():
-        return
-    there = list(folder.iterdir()) if folder.is_dir() else [folder]
-    if folder.is_dir() and not there:
+    there = list(folder.iterdir()) if folder.is_dir() else [folder] if folder.exists() else []
+    if not there:
         return
     if not overwrite:
         raise ReplayError(f'{folder}: already exists: choose another --out, or add --overwrite')

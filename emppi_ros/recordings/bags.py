@@ -11,7 +11,7 @@ from pathlib import Path
 import re
 import sqlite3
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,18 +22,20 @@ from emppi_ros.recordings.signals import SI, UNITS, Signal, covariance_triangles
 
 _SQLITE_SUFFIX = '.db3'
 _TOPIC = re.compile(
-    r'(?:.+/)?(?P<kind>joint_states|emppi/applied|tracking/(?P<body>[^/]+)'
-    r'|tracking_covariance/(?P<uncertain>[^/]+))'
+    r'(?:.+/)?(?P<kind>joint_states|emppi/applied'
+    r'|(?P<tracked>tracking|tracking_covariance)/(?P<body>[^/]+))'
 )
+_TYPES = {
+    'tracking': 'geometry_msgs/PoseStamped',
+    'tracking_covariance': 'geometry_msgs/PoseWithCovarianceStamped',
+}
 _FIELDS = ('position', 'velocity', 'effort')  # of a JointState
+_MISSING = {
+    'position': 'no positions on a topic joint_states (sensor_msgs/JointState)',
+    'pose': 'no poses on a topic tracking/<object> (geometry_msgs/PoseStamped)',
+}
+_Samples = list[tuple[int, tuple[float, ...]]]  # stamps [ns] and values
 _TRACKED = ('pose', 'covariance')
-
-
-class _Sample(NamedTuple):
-    """One value of a message."""
-
-    stamp: int  # ns
-    value: tuple[float, ...]
 
 
 def is_bag(path: Path) -> bool:
@@ -41,27 +43,19 @@ def is_bag(path: Path) -> bool:
     return path.is_dir() or path.suffix.lower() in (SUFFIX, _SQLITE_SUFFIX)
 
 
-def read(paths: Sequence[Path]) -> tuple[list[Signal], list[Path], list[str]]:
-    """Return the signals of bags on one clock, the files, and notes, such as of a cut bag."""
-    missing = 'no positions on a topic joint_states (sensor_msgs/JointState)'
-    signals, files, notes = _read(paths, 'position', missing)
-    return [signal for signal in signals if signal.kind != 'covariance'], files, notes
-
-
-def read_poses(paths: Sequence[Path]) -> tuple[list[Signal], list[str]]:
-    """Return tracked poses, and their covariances, of bags on one clock, and notes."""
-    missing = 'no poses on a topic tracking/<object> (geometry_msgs/PoseStamped)'
-    signals, _, notes = _read(paths, 'pose', missing)
-    return [signal for signal in signals if signal.kind in _TRACKED], notes
-
-
-def _read(
-    paths: Sequence[Path], needed: str, missing: str
+def read(
+    paths: Sequence[Path], needed: str = 'position'
 ) -> tuple[list[Signal], list[Path], list[str]]:
-    """Return what `read` does; IdentificationError without a signal of the needed kind."""
+    """
+    Return the signals of bags on one clock, the files, and notes, such as of a cut bag.
+
+    IdentificationError without a signal of the needed kind: 'position', or 'pose' for tracked
+    poses with their covariances.
+    """
     collected, files, notes, topics = [], list[Path](), list[str](), set[str]()
     for path in paths:
-        bag = SqliteBag(path) if _is_sqlite(path) else Bag(path)
+        is_sqlite = path.suffix.lower() == _SQLITE_SUFFIX or any(path.glob(f'*{_SQLITE_SUFFIX}'))
+        bag = SqliteBag(path) if is_sqlite else Bag(path)
         collected.append(_collect(bag))
         files += bag.files
         topics |= set(bag.counts)
@@ -69,26 +63,26 @@ def _read(
     if not any(kind == needed for group in collected for kind, *_ in group):
         contents = '; '.join([', '.join(sorted(topics)) or 'no messages', *notes])
         raise IdentificationError(
-            f'{", ".join(map(str, paths))}: {missing}; the bag contains: {contents}'
+            f'{", ".join(map(str, paths))}: {_MISSING[needed]}; the bag contains: {contents}'
         )
-    samples = [rows for group in collected for rows in group.values()]
-    origin = min(row.stamp for rows in samples for row in rows)
+    origin = min(stamp for group in collected for rows in group.values() for stamp, _ in rows)
     signals = [
         _signal(key, where, rows, origin)
         for group in collected
         for (*key, where), rows in group.items()
+        if key[0] != 'covariance' or needed == 'pose'
         # drivers publish NaN for what they cannot measure
-        if not (key[0] in ('velocity', 'effort') and np.isnan([row.value for row in rows]).all())
+        if not (key[0] in ('velocity', 'effort') and np.isnan([value for _, value in rows]).all())
     ]
     return signals, files, notes
 
 
-def _collect(bag: 'Bag | SqliteBag') -> dict[tuple[str, str, str], list[_Sample]]:
+def _collect(bag: 'Bag | SqliteBag') -> dict[tuple[str, str, str], _Samples]:
     """Return the samples of a bag by kind, name and place in the bag."""
     for _ in bag.messages(()):
         pass  # counts the messages, and learns the namespace of the bag
     matches = {topic: match for topic in bag.counts if (match := _TOPIC.fullmatch(topic))}
-    samples: dict[tuple[str, str, str], list[_Sample]] = {}
+    samples: dict[tuple[str, str, str], _Samples] = {}
     for message in bag.messages(matches):
         where = f'{bag.path}: {message.topic}'
         match = matches[message.topic]
@@ -96,11 +90,9 @@ def _collect(bag: 'Bag | SqliteBag') -> dict[tuple[str, str, str], list[_Sample]
             stamp = stamp_ns(message.data.header.stamp)
             for kind, of, value in _values(match, message.data, where):
                 place = where if kind in _TRACKED else f'{where}: {kind} of {of}'
-                samples.setdefault((kind, of, place), []).append(_Sample(stamp, value))
+                samples.setdefault((kind, of, place), []).append((stamp, value))
         except AttributeError:
-            expected = 'geometry_msgs/PoseStamped' if match['body'] else 'sensor_msgs/JointState'
-            if match['uncertain']:
-                expected = 'geometry_msgs/PoseWithCovarianceStamped'
+            expected = _TYPES.get(match['tracked'], 'sensor_msgs/JointState')
             raise IdentificationError(
                 f'{where}: another type of message, expected {expected}'
             ) from None
@@ -111,13 +103,13 @@ def _values(
     match: re.Match[str], message: Any, where: str
 ) -> Iterator[tuple[str, str, tuple[float, ...]]]:
     """Yield kind, name and value."""
-    if match['body']:
+    if match['tracked'] == 'tracking':
         p, q = message.pose.position, message.pose.orientation
         yield 'pose', match['body'], (p.x, p.y, p.z, q.w, q.x, q.y, q.z)
         return
-    if match['uncertain']:
+    if match['tracked']:
         rows = np.reshape(message.pose.covariance, (1, 6, 6))
-        yield 'covariance', match['uncertain'], tuple(covariance_triangles(rows)[0].tolist())
+        yield 'covariance', match['body'], tuple(covariance_triangles(rows)[0].tolist())
         return
     filled = {name: row for name in _FIELDS if len(row := getattr(message, name))}
     if match['kind'] == 'emppi/applied':
@@ -136,27 +128,21 @@ def _values(
             yield kind, name, (value,)
 
 
-def _signal(key: list[str], where: str, rows: list[_Sample], origin: int) -> Signal:
+def _signal(key: list[str], where: str, rows: _Samples, origin: int) -> Signal:
     kind, of = key
     rows = [row for i, row in enumerate(rows) if i == 0 or row != rows[i - 1]]  # no repetitions
-    time = np.array([(row.stamp - origin) / NANO for row in rows])
-    values = np.array([row.value for row in rows])
+    time = np.array([(stamp - origin) / NANO for stamp, _ in rows])
+    values = np.array([value for _, value in rows])
     broken = np.flatnonzero(~np.isfinite(values).all(axis=1))
     if len(broken):
-        row = rows[broken[0]]
+        stamp, value = rows[broken[0]]
         raise IdentificationError(
-            f'{where}: at stamp {row.stamp / NANO:.6f} s: found '
-            f'{", ".join(f"{value:g}" for value in row.value)}, expected numbers'
+            f'{where}: at stamp {stamp / NANO:.6f} s: found {", ".join(f"{x:g}" for x in value)}, '
+            'expected numbers'
         )
     if kind in _TRACKED:
         return Signal(kind, of, UNITS[kind][0], time, values, where)
     return Signal(kind, of, SI, time, values[:, 0], where)
-
-
-def _is_sqlite(path: Path) -> bool:
-    return path.suffix.lower() == _SQLITE_SUFFIX or (
-        path.is_dir() and any(path.glob(f'*{_SQLITE_SUFFIX}'))
-    )
 
 
 class SqliteBag:
@@ -198,11 +184,8 @@ class SqliteBag:
                 return
             try:
                 for connection, time_ns, raw in reader.messages(wanted):
-                    yield BagMessage(
-                        connection.topic.removeprefix('/'),
-                        time_ns,
-                        self._decode(store, connection, raw),
-                    )
+                    data = self._decode(store, connection, raw)
+                    yield BagMessage(connection.topic.removeprefix('/'), time_ns, data)
             except sqlite3.DatabaseError as error:
                 raise IdentificationError(f'{self.path}: a damaged bag: {error}') from None
 

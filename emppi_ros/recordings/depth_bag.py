@@ -1,6 +1,6 @@
 """Depth videos in bags: images with their intrinsics, the pose of the camera, and joint states."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,52 +16,27 @@ from emppi_ros.tracking import depth_messages
 from emppi_ros.tracking.depth_messages import IMAGE, INFO, StaticTransform
 from emppi_ros.tracking.depth_video import DepthVideo
 
-_TASK, _JOINTS, _TRANSFORMS, _WORLD = 'emppi/task', 'joint_states', 'tf_static', 'world'
+_OTHERS = _TASK, _JOINTS, _TRANSFORMS = 'emppi/task', 'joint_states', 'tf_static'
+_WORLD = 'world'
 
 
 @dataclass(frozen=True)
 class DepthTopics:
-    """
-    Where a bag has what a depth video needs.
+    """Where a bag has what a depth video needs."""
 
-    Attributes
-    ----------
-    image, info : str
-        Topics of the images, and of their intrinsics.
-    frame : str
-        Frame of the world in /tf_static; '': that of the robot of the bag's task, or `world`.
-    pose : Pose or None
-        Pose of the camera, in place of /tf_static.
-
-    """
-
-    image: str = IMAGE
-    info: str = INFO
-    frame: str = ''
-    pose: Pose | None = None
+    image: str = IMAGE  # topic of the images
+    info: str = INFO  # topic of their intrinsics
+    frame: str = ''  # of the world in /tf_static; '': that of the bag's task's robot, or `world`
+    pose: Pose | None = None  # of the camera, in place of /tf_static
 
 
 class DepthBag(NamedTuple):
-    """
-    What a bag shows.
+    """What a bag shows."""
 
-    Attributes
-    ----------
-    video : DepthVideo
-        The images; times count from the first one.
-    joints : dict
-        Times [s] on this clock and positions [rad or m] of each joint in joint states.
-    task : Task or None
-        The task that ran, if any.
-    cut : str
-        Why the end of the bag cannot be read; '' if all was read.
-
-    """
-
-    video: DepthVideo
-    joints: Mapping[str, tuple[Array, Array]]
-    task: Task | None
-    cut: str
+    video: DepthVideo  # the images; times count from the first one
+    joints: Mapping[str, tuple[Array, Array]]  # times [s] on this clock, positions [rad or m]
+    task: Task | None  # that ran
+    cut: str  # why the end of the bag cannot be read; '' if all was read
 
 
 def read(bag: Bag, topics: DepthTopics) -> DepthBag:
@@ -69,59 +44,44 @@ def read(bag: Bag, topics: DepthTopics) -> DepthBag:
     for _ in bag.messages(()):
         pass  # finds the namespace
     image, info = (name.lstrip('/') for name in (topics.image, topics.info))
-    images, infos = list[Any](), list[Any]()
-    joints: dict[str, list[tuple[float, float]]] = {}
-    transforms: dict[str, StaticTransform] = {}
-    text = ''
-    for topic, _, data in bag.messages({image, info, _TASK, _JOINTS, _TRANSFORMS}):
-        if topic == image:
-            images.append(data)
-        elif topic == info:
-            infos.append(data)
-        elif topic == _TASK:
-            text = data.data
-        elif topic == _TRANSFORMS:
-            depth_messages.add_transforms(transforms, data)
-        else:
-            for name, value in zip(data.name, data.position, strict=False):
-                joints.setdefault(name, []).append((_seconds(data), float(value)))
-    for name, messages in ((image, images), (info, infos)):
-        if not messages:
+    messages: dict[str, list[Any]] = {name: [] for name in (image, info, *_OTHERS)}
+    for topic, _, data in bag.messages(messages):
+        messages[topic].append(data)
+    for name in (image, info):
+        if not messages[name]:
             contents = ', '.join(sorted(bag.counts)) or 'no messages'
             raise ReplayError(f'{bag.path}: no message on {name}; the bag contains: {contents}')
-    task = parse_task(text, f'{bag.path}: {_TASK}') if text else None
-    frame = topics.frame or (_WORLD if task is None else task.robot.frame)
-    pose = topics.pose
+    images, infos = messages[image], messages[info]
+    task = None
+    if messages[_TASK]:
+        task = parse_task(messages[_TASK][-1].data, f'{bag.path}: {_TASK}')
+    pose, frame = topics.pose, topics.frame or (_WORLD if task is None else task.robot.frame)
     if pose is None:
+        transforms: dict[str, StaticTransform] = {}
+        for message in messages[_TRANSFORMS]:
+            depth_messages.add_transforms(transforms, message)
         pose = depth_messages.find_pose(transforms, infos[0].header.frame_id, frame)
-    _check_same(bag, infos)
-    images = _in_order(images)
+    cameras = {(message.width, message.height, *message.k) for message in infos}
+    if len(cameras) > 1:
+        raise PoseError(f'{bag.path}: {len(cameras)} cameras on one topic: intrinsics differ')
+    by_stamp = {stamp_ns(message.header.stamp): message for message in reversed(images)}
+    images = [by_stamp[stamp] for stamp in sorted(by_stamp)]  # each stamp once
     start = _seconds(images[0])
     video = DepthVideo(
         depth_messages.read_camera(infos[0], pose),
         np.array([_seconds(message) - start for message in images]),
         lambda i: depth_messages.read_depth(images[i]),
     )
-    return DepthBag(video, {k: _track(v, start) for k, v in joints.items()}, task, bag.cut)
+    samples: dict[str, list[tuple[float, float]]] = {}
+    for message in messages[_JOINTS]:
+        for name, value in zip(message.name, message.position, strict=False):
+            samples.setdefault(name, []).append((_seconds(message) - start, float(value)))
+    joints = {}
+    for name, rows in samples.items():
+        time, value = np.array(sorted(rows)).T
+        joints[name] = time, value
+    return DepthBag(video, joints, task, bag.cut)
 
 
 def _seconds(message: Any) -> float:
     return stamp_ns(message.header.stamp) / NANO
-
-
-def _in_order(images: Sequence[Any]) -> list[Any]:
-    """Return images in the order of their stamps, each stamp once."""
-    first = {stamp_ns(image.header.stamp): image for image in reversed(images)}
-    return [first[stamp] for stamp in sorted(first)]
-
-
-def _check_same(bag: Bag, infos: Sequence[Any]) -> None:
-    """Raise PoseError if intrinsics change."""
-    cameras = {(info.width, info.height, *info.k) for info in infos}
-    if len(cameras) > 1:
-        raise PoseError(f'{bag.path}: {len(cameras)} cameras on one topic: intrinsics differ')
-
-
-def _track(samples: Sequence[tuple[float, float]], start: float) -> tuple[Array, Array]:
-    time, value = np.array(sorted(samples)).T
-    return time - start, value

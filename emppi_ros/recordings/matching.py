@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import mujoco
 import numpy as np
+import scipy
 
-from emppi_ros.core.arrays import Array
-from emppi_ros.core.errors import IdentificationError, unknown
+from emppi_ros.core.errors import IdentificationError, SceneError, unknown
 from emppi_ros.model import scene
 from emppi_ros.recordings.noise import smooth, uneven_difference_noise
 from emppi_ros.recordings.recordings import Recording
@@ -66,37 +66,6 @@ def check_names(recording: Recording, model: mujoco.MjModel, bodies: Mapping[str
             check_unit(signal, model)
             if kind == 'position':
                 observed.add(scene.find(model, 'joint', of))
-    _check_all_observed(recording, model, observed)
-    for actuator, name in enumerate(scene.names(model, 'actuator')):
-        if actuator not in driven:
-            raise IdentificationError(
-                f'the model has an actuator {name!r}, whose command was not recorded: record it '
-                '(zeros, if it was off; in a bag it is on the topic emppi/applied)'
-            )
-
-
-def check_unit(signal: Signal, model: mujoco.MjModel) -> None:
-    """Raise unless a signal is of a hinge or slide of the model, and in its unit."""
-    joints = scene.names(model, 'joint')
-    if signal.of not in joints:
-        raise IdentificationError(
-            f'{signal.where}: {unknown("joint", signal.of, filter(None, joints))}'
-        )
-    joint = joints.index(signal.of)
-    if not scene.is_scalar(model, joint):
-        raise IdentificationError(
-            f'{signal.where}: joint {signal.of!r} is neither hinge nor slide'
-        )
-    kind = 'force' if signal.kind in ('torque', 'effort') else signal.kind
-    if signal.unit not in (SI, expected := joint_units(model, joint)[kind]):
-        raise IdentificationError(
-            f'{signal.where}: unit: found {signal.unit!r}, expected {expected!r} for this '
-            'joint of the model: does the model match the robot?'
-        )
-
-
-def _check_all_observed(recording: Recording, model: mujoco.MjModel, observed: set[int]) -> None:
-    """Raise unless every joint of the model is observed."""
     for joint, name in enumerate(scene.names(model, 'joint')):
         if joint in observed:
             continue
@@ -111,14 +80,25 @@ def _check_all_observed(recording: Recording, model: mujoco.MjModel, observed: s
             f'the model has a joint {name!r}, whose position was not recorded; recorded: '
             f'{recording.listed("position")}'
         )
+    for actuator, name in enumerate(scene.names(model, 'actuator')):
+        if actuator not in driven:
+            raise IdentificationError(
+                f'the model has an actuator {name!r}, whose command was not recorded: record it '
+                '(zeros, if it was off; in a bag it is on the topic emppi/applied)'
+            )
 
 
-def check_rate(signal: Signal, step: float, most: int) -> None:
-    """Raise if the model steps more often than `most` times per sample of the signal."""
-    if signal.period > (most + 0.5) * step:
+def check_unit(signal: Signal, model: mujoco.MjModel) -> None:
+    """Raise unless a signal is of a hinge or slide of the model, and in its unit."""
+    try:
+        joint = scene.find_scalar(model, signal.of)
+    except SceneError as error:
+        raise IdentificationError(f'{signal.where}: {error}') from None
+    kind = 'force' if signal.kind in ('torque', 'effort') else signal.kind
+    if signal.unit not in (SI, expected := joint_units(model, joint)[kind]):
         raise IdentificationError(
-            f'{signal.where}: a sample every {signal.period:.3g} s, and the model steps every '
-            f'{step:.3g} s: record more often, or take longer steps'
+            f'{signal.where}: unit: found {signal.unit!r}, expected {expected!r} for this '
+            'joint of the model: does the model match the robot?'
         )
 
 
@@ -144,18 +124,16 @@ def check_motion(recording: Recording, position: Signal) -> None:
     if size < _MIN_SIGNAL * noise or other < _MIN_SIGNAL * other_noise:
         return  # so slow that only noise would be compared
     ratio = other / size
-    for factor, unit in _CONFUSIONS.items():
-        if 1.0 / _MAX_RATIO < ratio / factor < _MAX_RATIO:
-            raise IdentificationError(
-                f'{velocity.where}: {ratio:.3g} times the velocity that positions show: units are '
-                f'confused ({unit}?)'
-            )
     if not 1.0 / _MAX_RATIO < ratio < _MAX_RATIO:
+        advice = 'check the units, or leave the column out'
+        for factor, unit in _CONFUSIONS.items():
+            if 1.0 / _MAX_RATIO < ratio / factor < _MAX_RATIO:
+                advice = f'units are confused ({unit}?)'
         raise IdentificationError(
-            f'{velocity.where}: {ratio:.3g} times the velocity that positions show: check the '
-            'units, or leave the column out'
+            f'{velocity.where}: {ratio:.3g} times the velocity that positions show: {advice}'
         )
-    lag = _lag(moving - moving.mean(), measured - measured.mean())
+    overlaps = scipy.signal.correlate(measured - measured.mean(), moving - moving.mean())
+    lag = int(np.argmax(overlaps)) - (len(moving) - 1)  # samples by which velocities are late
     if abs(lag) > max(_MAX_LAG_SAMPLES, _MAX_LAG_S / position.period):
         raise IdentificationError(
             f'{velocity.where}: unsynchronised: {lag * position.period:.3g} s behind the '
@@ -172,14 +150,6 @@ def _noise_left(signal: Signal, rate: float, slope: bool = False) -> float:
         weights = np.gradient(weights, 1.0 / rate)
     noise = uneven_difference_noise(signal.time, signal.values)
     return noise * float(np.sqrt(np.sum(weights**2)))
-
-
-def _lag(first: Array, second: Array) -> int:
-    """Return by how many samples the second signal follows the first."""
-    size = 2 * len(first)
-    product = np.fft.rfft(second, size) * np.conj(np.fft.rfft(first, size))
-    best = int(np.argmax(np.fft.irfft(product, size)))
-    return best if best < len(first) else best - size
 
 
 def require_scalar_joints(model: mujoco.MjModel) -> None:

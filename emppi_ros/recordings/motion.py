@@ -29,8 +29,8 @@ class Motion:
     """
     Observed configurations of a model, one for each of N time steps, and its inputs.
 
-    Where `weights` is below 1 nothing was observed, and `qpos` is interpolated: where the search
-    starts. Several recordings may follow one another: no dynamics connect them.
+    Where `weights` is below 1 nothing was observed, and `qpos` is interpolated. Several recordings
+    may follow one another: no dynamics connect them.
     """
 
     qpos: Array  # (N, nq), filtered or not
@@ -58,13 +58,11 @@ class Motion:
 def join(motions: Sequence[Motion]) -> Motion:
     """Return the motions of single recordings one after the other."""
     begins = np.cumsum([0, *(motion.steps for motion in motions)])[:-1]
-    return Motion(
-        np.concatenate([motion.qpos for motion in motions]),
-        np.concatenate([motion.weights for motion in motions]),
-        np.concatenate([motion.ctrl for motion in motions]),
-        np.concatenate([motion.applied for motion in motions]),
-        tuple(begins.tolist()),
+    qpos, weights, ctrl, applied = (
+        np.concatenate(rows)
+        for rows in zip(*((m.qpos, m.weights, m.ctrl, m.applied) for m in motions), strict=True)
     )
+    return Motion(qpos, weights, ctrl, applied, tuple(begins.tolist()))
 
 
 def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
@@ -111,9 +109,8 @@ def resample(
     coarse = _steps_are_coarse(recording, model)
 
     def force(signal: Signal) -> Array:
-        if coarse:
-            return triangle_average(signal, time, model.opt.timestep)
-        return hold(signal, time)
+        step = model.opt.timestep
+        return triangle_average(signal, time, step) if coarse else hold(signal, time)
 
     for signal in _required(recording, model):
         if signal.kind == 'command':
@@ -125,7 +122,11 @@ def resample(
             qpos[:, q : q + 7] = _interpolate_poses(signal, time)
             weights[:, v : v + 6] = near_samples(signal, time, model.opt.timestep)[:, None]
         elif signal.kind == 'position':
-            matching.check_rate(signal, model.opt.timestep, steps_per_sample)
+            if signal.period > (steps_per_sample + 0.5) * model.opt.timestep:
+                raise IdentificationError(
+                    f'{signal.where}: a sample every {signal.period:.3g} s, and the model steps '
+                    f'every {model.opt.timestep:.3g} s: record more often, or take longer steps'
+                )
             matching.check_motion(recording, signal)
             joint = scene.find_scalar(model, signal.of)
             qpos[:, model.jnt_qposadr[joint]] = np.interp(time, signal.time, signal.values)
@@ -159,8 +160,7 @@ def physical_step(recordings: Sequence[Recording], model: mujoco.MjModel) -> flo
     """
     Return a step of at most 1 ms that divides the shortest sampling period of joints.
 
-    Estimates with it are those of continuous time, as far as the motion is concerned. Without
-    positions of joints it is the model's step, if that is shorter than 1 ms, or 1 ms.
+    Without positions of joints it is the model's step, if that is shorter than 1 ms, or 1 ms.
     """
     periods = [r.signals['position', of].period for r in recordings for of in r.names('position')]
     if not periods:
@@ -189,14 +189,12 @@ def _steps_are_coarse(recording: Recording, model: mujoco.MjModel) -> bool:
 
 def _required(recording: Recording, model: mujoco.MjModel) -> list[Signal]:
     """Return the signals of the motion: no velocities, nor efforts of joints with an actuator."""
-
-    def is_required(signal: Signal) -> bool:
-        if signal.kind == 'effort':
-            joint = scene.find(model, 'joint', signal.of)
-            return not scene.actuators_of(model, joint)
-        return signal.kind != 'velocity'
-
-    return list(filter(is_required, recording.signals.values()))
+    return [
+        signal
+        for (kind, of), signal in recording.signals.items()
+        if kind != 'velocity'
+        and not (kind == 'effort' and scene.actuators_of(model, scene.find(model, 'joint', of)))
+    ]
 
 
 def _interpolate_poses(pose: Signal, time: Array) -> Array:
@@ -258,11 +256,9 @@ def difference_jacobians(model: mujoco.MjModel, start: Array, end: Array) -> tup
     """Return the derivatives (n, nv, nv) of a difference by displacements of start and end."""
     eye = np.tile(np.eye(model.nv), (len(start), 1, 1))
     by_start, by_end = -eye, eye
-    for joint in range(model.njnt):
-        kind = mujoco.mjtJoint(model.jnt_type[joint])
-        if kind not in (mujoco.mjtJoint.mjJNT_BALL, mujoco.mjtJoint.mjJNT_FREE):
-            continue
-        skip = 3 if kind == mujoco.mjtJoint.mjJNT_FREE else 0  # position of a free joint
+    ball, free = mujoco.mjtJoint.mjJNT_BALL.value, mujoco.mjtJoint.mjJNT_FREE.value
+    for joint in np.flatnonzero(np.isin(model.jnt_type, [ball, free])):
+        skip = 3 if model.jnt_type[joint] == free else 0  # position of a free joint
         q, v = model.jnt_qposadr[joint] + skip, model.jnt_dofadr[joint] + skip
         a, b = np.empty((3, 3)), np.empty((3, 3))
         for k in range(len(start)):

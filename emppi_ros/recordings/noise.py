@@ -25,8 +25,7 @@ def resolution(values: Array) -> float:
     """
     Return the step of the grid on which values (n,) were logged, 0 if they are on none.
 
-    Encoders and sensors have such a step, and so have printed digits. Steps that are so small that
-    hardly any two values differ by only a few of them are not found: they do not matter.
+    Steps so small that hardly any two values differ by only a few of them are not found.
     """
     steps = np.abs(np.diff(values))
     rounding = 4.0 * np.finfo(float).eps * float(np.max(np.abs(values), initial=0.0))
@@ -49,10 +48,9 @@ def rounding_noise(values: Array) -> float:
 
 def smooth(values: Array, rate_hz: float, cutoff_hz: float) -> Array:
     """
-    Return values (n, ...) through a low-pass filter without lag.
+    Return values (n, ...) through a second-order Butterworth filter, forward and then backward.
 
-    It is a second-order Butterworth filter, applied forward and then backward. A cutoff of half
-    the rate or more leaves the values unchanged.
+    A cutoff of half the rate or more leaves the values unchanged.
     """
     if cutoff_hz >= 0.5 * rate_hz:
         return values.copy()
@@ -64,9 +62,8 @@ def smoothing_noise(signal: Signal, cutoff_hz: float) -> float | None:
     """
     Return the standard deviation of the white noise in a signal, from what smoothing removes.
 
-    It is at least that of the resolution at which the signal was logged.
-    The ends are left out of long signals, for the filter has to extrapolate there. None if the
-    sampling rate is too low to separate noise from motion.
+    It is at least that of the signal's resolution. The ends of long signals, where the filter
+    extrapolates, are left out. None if the sampling rate is too low to tell noise from motion.
     """
     rate = 1.0 / signal.period
     blip = np.zeros(len(signal.values))
@@ -99,10 +96,9 @@ def difference_noise(series: Array) -> Array:
 
 def uneven_difference_noise(time: Array, values: Array) -> float:
     """
-    Return the standard deviation of the noise in values (n,) at times (n,), which may be uneven.
+    Return the standard deviation of the noise in enough values (n,) at uneven times (n,).
 
-    Divided differences remove the motion as differences do at even times. The caller checks that
-    there are enough samples.
+    Divided differences remove the motion as differences do at even times.
     """
     windows = np.lib.stride_tricks.sliding_window_view(time, _ORDER + 1)
     places = (windows - windows[:, :1]) / np.median(np.diff(time))

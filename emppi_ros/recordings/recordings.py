@@ -85,11 +85,6 @@ def recording_names(recordings: Sequence[Recording]) -> list[str]:
     ]
 
 
-def recording_sources(recordings: Sequence[Recording]) -> tuple[DataSource, ...]:
-    """Return the files of all recordings."""
-    return tuple(source for recording in recordings for source in recording.sources)
-
-
 def recording_digests(recordings: Sequence[Recording]) -> list[list[str]]:
     """Return the hashes of the files of each recording."""
     return [[source.sha256 for source in recording.sources] for recording in recordings]

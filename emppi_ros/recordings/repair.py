@@ -10,7 +10,6 @@ times the time in between; if it is whole on nearly all rows, stamps are replace
 from collections.abc import Sequence
 import math
 import re
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,112 +27,77 @@ _BETTER = 0.5  # ratio of deviations from robot time and from stamps
 _OFFSET_ROWS = 25  # whose median delay tells how many cycles passed at rest
 
 
-class _Clock(NamedTuple):
-    """Signals with the same times: columns of a table, or fields of a message."""
-
-    signals: tuple[Signal, ...]
-
-    @property
-    def time(self) -> Array:
-        """Their times (n,)."""
-        return self.signals[0].time
-
-    def columns(self, kind: str) -> dict[str, Array]:
-        """Return the values (n,) of a kind by joint."""
-        return {s.of: unwrap(s).values for s in self.signals if s.kind == kind}
-
-    def select(self, kept: Bools, time: Array) -> list[Signal]:
-        """Return the kept rows of measured signals, and all others, at other times (n,)."""
-        if kept.all() and time is self.time:
-            return list(self.signals)
-        return [
-            s._replace(time=time[kept], values=s.values[kept])
-            if s.kind in _MEASURED
-            else s._replace(time=time)
-            for s in self.signals
-        ]
-
-
 def repair(signals: Sequence[Signal]) -> tuple[list[Signal], list[str]]:
     """
     Return signals without repeated rows and on robot time, as far as needed, and what was done.
 
     Signals whose rows are neither repeated nor jitter are returned as they are.
     """
-    groups = dict[bytes, list[Signal]]()
-    for signal in signals:
-        groups.setdefault(signal.time.tobytes(), []).append(signal)
-    repaired, notes = dict[tuple[str, str, str], Signal](), list[str]()
-    for group in groups.values():
-        done, said = _repair_rows(_Clock(tuple(group)))
-        repaired |= {(s.kind, s.of, s.where): s for s in done}
-        notes += [f'{_file_of(group[0])}: {text}' for text in said]
-    return [repaired[s.kind, s.of, s.where] for s in signals], notes
+    clocks = dict[bytes, list[int]]()  # signals with the same times
+    for i, signal in enumerate(signals):
+        clocks.setdefault(signal.time.tobytes(), []).append(i)
+    repaired, notes = list(signals), list[str]()
+    for indices in clocks.values():
+        group = [signals[i] for i in indices]
+        time, kept, texts = _repair_clock(group)
+        file = re.split(r': (?=[a-z]+(?:/| of ))', group[0].where)[0]  # or topic
+        notes += [f'{file}: {text}' for text in texts]
+        if kept.all() and time is group[0].time:
+            continue
+        for i, signal in zip(indices, group, strict=True):
+            if signal.kind in _MEASURED:
+                repaired[i] = signal._replace(time=time[kept], values=signal.values[kept])
+            else:
+                repaired[i] = signal._replace(time=time)
+    return repaired, notes
 
 
-def _file_of(signal: Signal) -> str:
-    """Return the file or topic of a signal."""
-    return re.split(r': (?=[a-z]+(?:/| of ))', signal.where)[0]
-
-
-def _repair_rows(clock: _Clock) -> tuple[list[Signal], list[str]]:
-    """Return the repaired signals of a clock, and what was done."""
-    time, position = clock.time, clock.columns('position')
+def _repair_clock(signals: Sequence[Signal]) -> tuple[Array, Bools, list[str]]:
+    """Return repaired times (n,) of signals on one clock, the rows to keep, and what was done."""
+    time = signals[0].time
+    position, velocity = (
+        {s.of: unwrap(s).values for s in signals if s.kind == kind}
+        for kind in ('position', 'velocity')
+    )
     if len(time) < MIN_SAMPLES or not position or not np.isfinite(time).all():
-        return list(clock.signals), []
+        return time, np.ones(len(time), np.bool_), []
     places = np.column_stack(list(position.values()))
-    kept = ~(repeated_rows(places) | _written_twice(clock))
+    rows = np.column_stack([time, *(s.values.reshape(len(time), -1) for s in signals)])
+    written_twice = np.all(np.diff(rows, axis=0) == 0.0, axis=1)
+    kept = ~(repeated_rows(places) | np.concatenate([[False], written_twice]))
     notes = []
     if not kept.all():
         notes.append(f'dropped {np.sum(~kept)} of {len(time)} rows: they repeat the row before')
-    steps = np.diff(time[kept])
-    if np.any(steps <= 0.0):
-        return clock.select(kept, time), notes  # an error later
-    period = float(np.median(np.diff(time)))
-    jitter = _deviation(np.diff(time), period)
+    if np.any(np.diff(time[kept]) <= 0.0):
+        return time, kept, notes  # an error later
+    steps = np.diff(time)
+    share = steps / float(np.median(steps))
+    jitter = np.abs(share - np.maximum(np.round(share), 1.0))  # deviation from whole periods
     if np.mean(jitter > _EVEN) < _EVEN:
-        missing = _missing(np.diff(time), period)
-        return clock.select(kept, time), notes + _count_missing(missing, len(time))
-    velocity = clock.columns('velocity')
+        return time, kept, notes + _count_missing(steps)
     robot = None
     if position.keys() <= velocity.keys():
         speeds = np.column_stack([velocity[name] for name in position])
         robot = robot_time(time[kept], places[kept], speeds[kept])
     if robot is None:
-        return clock.select(kept, time), notes
-    steps = np.diff(robot)
-    low, high = 1e3 * np.quantile(np.diff(time), [0.01, 0.99])
+        return time, kept, notes
+    low, high = 1e3 * np.quantile(steps, [0.01, 0.99])
     notes.append(
         f'stamps are {low:.3g} to {high:.3g} ms apart: replaced by robot time, with cycles of '
-        f'{1e3 * np.median(steps):.4g} ms'
+        f'{1e3 * np.median(np.diff(robot)):.4g} ms'
     )
-    notes += _count_missing(_missing(steps, float(np.median(steps))), len(robot))
+    notes += _count_missing(np.diff(robot))
     # commands keep their rows: those between kept rows move along
-    return clock.select(kept, np.interp(time, time[kept], robot)), notes
+    return np.interp(time, time[kept], robot), kept, notes
 
 
-def _deviation(steps: Array, period: float) -> Array:
-    """Return by how much steps (n,) differ from whole periods, in periods."""
-    share = steps / period
-    return np.abs(share - np.maximum(np.round(share), 1.0))
-
-
-def _missing(steps: Array, period: float) -> int:
-    """Return the number of samples that are missing between others."""
-    return int(np.sum(np.maximum(np.round(steps / period), 1.0) - 1.0))
-
-
-def _count_missing(missing: int, rows: int) -> list[str]:
+def _count_missing(steps: Array) -> list[str]:
+    """Return a note of the samples that are missing between others, which are `steps` apart."""
+    missing = int(np.sum(np.maximum(np.round(steps / np.median(steps)), 1.0) - 1.0))
     if not missing:
         return []
-    return [f'{missing} of {rows + missing} samples are missing, and are interpolated']
-
-
-def _written_twice(clock: _Clock) -> Bools:
-    """Return which rows (n,) have the stamp and all values of the row before."""
-    rows = [clock.time, *(s.values.reshape(len(clock.time), -1) for s in clock.signals)]
-    same = np.all(np.diff(np.column_stack(rows), axis=0) == 0.0, axis=1)
-    return np.concatenate([[False], same])
+    total = len(steps) + 1 + missing
+    return [f'{missing} of {total} samples are missing, and are interpolated']
 
 
 def repeated_rows(position: Array) -> Bools:
@@ -165,21 +129,18 @@ def robot_time(time: Array, position: Array, velocity: Array) -> Array | None:
     it as well.
     """
     noise = [np.array([_row_noise(row) for row in rows.T]) for rows in (position, velocity)]
-    counts = _count_cycles(time, position, velocity, *noise)
-    if counts is None:
-        return None
-    # on this clock, noise is told from missing rows
-    cycles = np.concatenate([[0.0], np.cumsum(counts)])
-    noise = [
-        np.array(
-            [max(uneven_difference_noise(cycles, row), rounding_noise(row)) for row in rows.T]
-        )
-        for rows in (position, velocity)
-    ]
-    counts = _count_cycles(time, position, velocity, *noise)
-    if counts is None:
-        return None
-    cycles = np.concatenate([[0.0], np.cumsum(counts)])
+    for _ in range(2):
+        counts = _count_cycles(time, position, velocity, *noise)
+        if counts is None:
+            return None
+        cycles = np.concatenate([[0.0], np.cumsum(counts)])
+        # on this clock, noise is told from missing rows
+        noise = [
+            np.array(
+                [max(uneven_difference_noise(cycles, row), rounding_noise(row)) for row in rows.T]
+            )
+            for rows in (position, velocity)
+        ]
     rate, begin = np.polyfit(cycles, time, 1)
     return np.asarray(begin + rate * cycles, dtype=np.float64)
 

@@ -117,17 +117,6 @@ def _integral(signal: Signal, times: int) -> PPoly:
     return PPoly(signal.values[None], ends).antiderivative(times)
 
 
-def check_signal(signal: Signal) -> Signal:
-    """
-    Return a signal whose clock is valid, with normalised quaternions that never change sign.
-
-    Raises IdentificationError if there are too few samples, or they are out of order, at an
-    unlikely rate or with gaps.
-    """
-    _check_clock(signal)
-    return _normalized(signal) if signal.kind == 'pose' else signal
-
-
 def unwrap(signal: Signal) -> Signal:
     """Return the positions of a joint without jumps by a whole turn; other signals unchanged."""
     if signal.kind != 'position' or signal.unit == 'm':
@@ -139,8 +128,13 @@ def unwrap(signal: Signal) -> Signal:
     return signal._replace(values=np.unwrap(signal.values))
 
 
-def _check_clock(signal: Signal) -> None:
-    """Raise unless samples are enough, in order, at a likely rate, and without gaps."""
+def check_signal(signal: Signal) -> Signal:
+    """
+    Return a signal whose clock is valid, with normalised quaternions that never change sign.
+
+    Raises IdentificationError if there are too few samples, or they are out of order, at an
+    unlikely rate or with gaps.
+    """
     if len(signal.time) < MIN_SAMPLES:
         raise IdentificationError(
             f'{signal.where}: too short: {len(signal.time)} samples; record {MIN_SAMPLES} or more'
@@ -166,6 +160,7 @@ def _check_clock(signal: Signal) -> None:
             f'{signal.where}: gap of {steps[widest]:.3g} s after {signal.time[widest]:.6g} s, '
             f'where samples come every {signal.period:.3g} s{lost}: use one part, or record again'
         )
+    return _normalized(signal) if signal.kind == 'pose' else signal
 
 
 def _normalized(pose: Signal) -> Signal:

@@ -43,10 +43,9 @@ def read(path: Path) -> list[Signal]:
     time, columns = read_columns(path)
     signals, vectors = [], dict[tuple[str, str], dict[str, Array]]()
     for name, values in columns.items():
-        kind, of, unit = _parse_column(path, name)
-        if kind in _PARTS:
-            body, part = _split(kind, of)
-            vectors.setdefault((kind, body), {})[part] = values
+        kind, of, part, unit = _parse_column(path, name)
+        if part:
+            vectors.setdefault((kind, of), {})[part] = values
             continue
         here = ~np.isnan(values)
         signals.append(Signal(kind, of, unit, time[here], values[here], f'{path}: {name}'))
@@ -78,7 +77,7 @@ def check_writable(option: str, path: Path) -> None:
 
 
 def write(path: Path, signals: Sequence[Signal]) -> None:
-    """Write signals as a table, from which `read` returns the same; errors name the file."""
+    """Write signals as a table, from which `read` returns the same; ConfigError if that fails."""
     times = np.unique(np.concatenate([signal.time for signal in signals]))
     columns = {_CLOCK: times}
     for signal in signals:
@@ -90,31 +89,25 @@ def write(path: Path, signals: Sequence[Signal]) -> None:
         for name, values in zip(names, signal.values.reshape(len(rows), -1).T, strict=True):
             columns[name] = np.full(len(times), np.nan)
             columns[name][rows] = values
-    try:
+    with paths.replacing(path) as temporary:
         if _is_parquet(path):
             arrow, parquet = (_arrow(path, name) for name in ('pyarrow', 'pyarrow.parquet'))
             table = {name: arrow.array(c, from_pandas=True) for name, c in columns.items()}
-            with paths.replacing(path) as temporary:
-                parquet.write_table(arrow.table(table), temporary)
+            parquet.write_table(arrow.table(table), temporary)
             return
-        with (
-            paths.replacing(path) as temporary,
-            temporary.open('w', newline='', encoding='utf-8') as file,
-        ):
+        with temporary.open('w', newline='', encoding='utf-8') as file:
             writer = csv.writer(file)
             writer.writerow(columns)
             for row in zip(*(column.tolist() for column in columns.values()), strict=True):
                 writer.writerow(['' if np.isnan(value) else repr(value) for value in row])
-    except OSError as error:
-        raise IdentificationError(f'{path}: cannot be written: {error}') from None
 
 
 def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() == '.parquet'
 
 
-def _parse_column(path: Path, name: str) -> tuple[str, str, str]:
-    """Return kind, name and unit of a column."""
+def _parse_column(path: Path, name: str) -> tuple[str, str, str, str]:
+    """Return kind, name, part and unit of a column; scalars have no part."""
     match = _COLUMN.fullmatch(name)
     if match is None or match['kind'] not in UNITS:
         raise IdentificationError(
@@ -122,10 +115,11 @@ def _parse_column(path: Path, name: str) -> tuple[str, str, str]:
             + ', '.join(UNITS)
         )
     kind, of, unit = match['kind'], match['of'], match['unit']
-    allowed = UNITS[kind]
-    if kind in _PARTS:
-        body, part = _split(kind, of)
-        if not body or part not in _PARTS[kind]:
+    allowed, part = UNITS[kind], ''
+    if kind in _PARTS:  # such as `block.x` and `block.x.rx`
+        words = of.rsplit('.', 2 if kind == 'covariance' else 1)
+        of, part = words[0], '.'.join(words[1:])
+        if not of or part not in _PARTS[kind]:
             raise IdentificationError(
                 f'{path}: column {name!r}: expected a name such as {_EXAMPLES[kind]!r}; parts of '
                 f'a {kind}: ' + ', '.join(_PARTS[kind])
@@ -136,13 +130,7 @@ def _parse_column(path: Path, name: str) -> tuple[str, str, str]:
             f'{path}: column {name!r}: unit: found {unit!r}, expected {" or ".join(allowed)}: '
             'units are not converted'
         )
-    return kind, of, unit
-
-
-def _split(kind: str, of: str) -> tuple[str, str]:
-    """Return body and part of a column such as `block.x`, `block.x.rx`; '' if there is none."""
-    words = of.rsplit('.', 2 if kind == 'covariance' else 1)
-    return (words[0], '.'.join(words[1:])) if len(words) > 1 else ('', of)
+    return kind, of, part, unit
 
 
 def _vector(path: Path, kind: str, body: str, time: Array, parts: Mapping[str, Array]) -> Signal:
@@ -154,13 +142,13 @@ def _vector(path: Path, kind: str, body: str, time: Array, parts: Mapping[str, A
         )
     values = np.column_stack([parts[part] for part in named])
     here = ~np.isnan(values)
-    partial = np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))
+    there = here.all(axis=1)
+    partial = np.flatnonzero(here.any(axis=1) & ~there)
     if len(partial):
         raise IdentificationError(
             f'{where}: at {time[partial[0]]:.6g} s some columns have a number and some have none: '
             f'a {kind} is all {_NUMBERS[kind]}'
         )
-    there = here.all(axis=1)
     return Signal(kind, body, UNITS[kind][0], time[there], values[there], where)
 
 
@@ -192,35 +180,26 @@ def _csv(path: Path) -> dict[str, Array]:
             raise IdentificationError(
                 f'{path}: line {line}: found {len(row)} cells, expected {len(names)}'
             )
-        table[line - 2] = _numbers(path, line, names, row)
+        values = [_number(cell.strip()) for cell in row]
+        if None in values:
+            column = values.index(None)
+            raise IdentificationError(
+                f'{path}: line {line}: {names[column]}: found {row[column].strip()!r}, expected a '
+                'number (an empty cell where there is no sample)'
+            )
+        table[line - 2] = values
     return dict(zip(names, table.T, strict=True))
 
 
-def _numbers(path: Path, line: int, names: Sequence[str], row: Sequence[str]) -> list[float]:
-    """Return the cells of a row as numbers; IdentificationError names a cell that is not."""
-    try:
-        values = [float(cell or 'nan') for cell in row]
-    except ValueError:
-        values = []
-    # most rows have only numbers and empty cells; the others are read cell by cell
-    if values and len(row) - sum(map(math.isfinite, values)) == row.count(''):
-        return values
-    return [_number(path, line, name, cell.strip()) for name, cell in zip(names, row, strict=True)]
-
-
-def _number(path: Path, line: int, name: str, cell: str) -> float:
+def _number(cell: str) -> float | None:
+    """Return the number in a cell, NaN if it is empty; None if it is something else."""
     if not cell:
-        return np.nan
+        return math.nan
     try:
         value = float(cell)
     except ValueError:
-        value = np.nan
-    if not np.isfinite(value):
-        raise IdentificationError(
-            f'{path}: line {line}: {name}: found {cell!r}, expected a number (an empty cell where '
-            'there is no sample)'
-        )
-    return value
+        return None
+    return value if math.isfinite(value) else None
 
 
 def _parquet(path: Path) -> dict[str, Array]:

@@ -78,19 +78,13 @@ class DrakeEngine:
         self._qpos, self._dof = model.jnt_qposadr[scalar], model.jnt_dofadr[scalar]
         self._q = np.array([one.position_start() for one in joints.values()], np.intp)
         self._v = np.array([one.velocity_start() for one in joints.values()], np.intp)
-        dry = model.dof_frictionloss[self._dof] > 0.0
-        self._dry = [
-            (joints[scalar[row]], int(self._dof[row])) for row in np.flatnonzero(dry).tolist()
-        ]
-        self._free = [
-            (
-                int(model.jnt_qposadr[i]),
-                int(model.jnt_dofadr[i]),
-                self._bodies[model.jnt_bodyid[i]].floating_positions_start(),
-                self._bodies[model.jnt_bodyid[i]].floating_velocities_start_in_v(),
-            )
-            for i in np.flatnonzero(model.jnt_type == _FREE).tolist()
-        ]
+        dofs = {joint: int(dof) for joint, dof in zip(joints.values(), self._dof, strict=True)}
+        self._dry = [(j, dof) for j, dof in dofs.items() if model.dof_frictionloss[dof] > 0.0]
+        self._free = []
+        for i in np.flatnonzero(model.jnt_type == _FREE).tolist():
+            body = self._bodies[model.jnt_bodyid[i]]
+            places = body.floating_positions_start(), body.floating_velocities_start_in_v()
+            self._free.append((int(model.jnt_qposadr[i]), int(model.jnt_dofadr[i]), *places))
 
     def step(self, data: mujoco.MjData) -> None:
         """
@@ -294,29 +288,18 @@ def _friction(model: mujoco.MjModel, geoms: list[int]) -> dict[int, float]:
     Drake combines two coefficients to their harmonic mean, so their reciprocals solve a linear
     system. It has no exact solution where MuJoCo's maximum or priority decides between many.
     """
-    pairs = [
-        (i, j)
-        for i, j in itertools.combinations(geoms, 2)
-        if _may_touch(model, i, j)
-    ]  # fmt: skip
-    if not pairs:
+    every = itertools.combinations(geoms, 2)
+    pairs = np.array([(i, j) for i, j in every if _may_touch(model, i, j)])
+    if not len(pairs):
         return dict.fromkeys(geoms, 1.0)
-    matrix, wanted = np.zeros((len(pairs), len(geoms))), np.zeros(len(pairs))
-    for row, (i, j) in enumerate(pairs):
-        matrix[row, [geoms.index(i), geoms.index(j)]] = 1.0
-        wanted[row] = 2.0 / np.clip(_pair_friction(model, i, j), _SLIPPERY, _STICKY)
-    reciprocals, _ = nnls(matrix, wanted)
+    # sliding friction as MuJoCo combines it: the maximum, of the geom with the higher priority
+    priority = model.geom_priority[pairs]
+    decides = priority == priority.max(axis=1, keepdims=True)
+    friction = np.where(decides, model.geom_friction[pairs, 0], 0.0).max(axis=1)
+    friction[np.where(decides, model.geom_condim[pairs], 0).max(axis=1) <= 1] = 0.0
+    matrix = (pairs[:, :, None] == geoms).sum(axis=1)
+    reciprocals, _ = nnls(matrix, 2.0 / np.clip(friction, _SLIPPERY, _STICKY))
     return {i: float(1.0 / max(r, 1.0 / _STICKY)) for i, r in zip(geoms, reciprocals, strict=True)}
-
-
-def _pair_friction(model: mujoco.MjModel, i: int, j: int) -> float:
-    """Return the sliding friction of two geoms, as MuJoCo combines them."""
-    priorities, friction = model.geom_priority[[i, j]], model.geom_friction[[i, j], 0]
-    condim = model.geom_condim[[i, j]]
-    if priorities[0] != priorities[1]:
-        winner = int(np.argmax(priorities))
-        return float(friction[winner]) if condim[winner] > 1 else 0.0
-    return float(friction.max()) if condim.max() > 1 else 0.0
 
 
 def _may_touch(model: mujoco.MjModel, i: int, j: int) -> bool:
@@ -328,8 +311,7 @@ def _may_touch(model: mujoco.MjModel, i: int, j: int) -> bool:
     one, other = model.body_weldid[bodies]
     if one == other:
         return False
-    excluded = {(int(s) >> 16, int(s) & 0xFFFF) for s in model.exclude_signature}
-    if tuple(bodies) in excluded or tuple(bodies[::-1]) in excluded:
+    if np.isin([bodies @ [1 << 16, 1], bodies @ [1, 1 << 16]], model.exclude_signature).any():
         return False
     parents = model.body_weldid[model.body_parentid[[one, other]]]
     related = (one, other) in ((parents[1], other), (one, parents[0]))

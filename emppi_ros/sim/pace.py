@@ -6,26 +6,12 @@ CATCH_UP_S = 0.1  # of simulated time that is behind the clock, at most; the res
 
 
 class Pace(NamedTuple):
-    """
-    Simulated time that is due at a time of the monotonic clock.
+    """Simulated time that is due at a time of the monotonic clock."""
 
-    Attributes
-    ----------
-    began : float
-        Time of the clock at which simulated time would be 0 [s].
-    factor : float
-        Simulated seconds per second.
-    paused_at : float or None
-        Time of the clock at which the simulation was paused.
-    lost_s : float
-        Simulated time that was skipped because the simulation is too slow.
-
-    """
-
-    began: float
-    factor: float = 1.0
-    paused_at: float | None = None
-    lost_s: float = 0.0
+    began: float  # s, time of the clock at which simulated time would be 0
+    factor: float = 1.0  # simulated seconds per second
+    paused_at: float | None = None  # s, time of the clock
+    lost_s: float = 0.0  # simulated time that was skipped because the simulation is too slow
 
     def due(self, now: float) -> float:
         """Return the simulated time that is due at a time of the clock [s]."""
@@ -41,10 +27,10 @@ class Pace(NamedTuple):
 
     def pause(self, now: float, paused: bool) -> 'Pace':
         """Return the pace paused or not from a time of the clock on."""
-        if paused:
-            return self if self.paused_at is not None else self._replace(paused_at=now)
-        if self.paused_at is None:
+        if paused == (self.paused_at is not None):
             return self
+        if self.paused_at is None:
+            return self._replace(paused_at=now)
         return self._replace(began=self.began + now - self.paused_at, paused_at=None)
 
     def restart(self, now: float) -> 'Pace':

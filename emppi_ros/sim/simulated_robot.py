@@ -1,7 +1,7 @@
 """The simulated robot: physics with hidden true parameters, and sensors with noise and delay."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 import copy
 import importlib
 from typing import Any, NamedTuple
@@ -45,21 +45,12 @@ class PoseReading(NamedTuple):
 
 
 class SimulatedRobot:
-    """
-    A simulation of robot, objects and sensors.
+    """A simulation of robot, objects and sensors."""
 
-    Attributes
-    ----------
-    model : mujoco.MjModel
-        The model with the true parameters, which change in place if the truth does.
-    data : mujoco.MjData
-        The state.
-    truth : (P,) array
-        True parameters of the last physics step; a new array after each change.
-    schedule : TrueParameters
-        True parameters over time, with the conditional changes that have begun.
-
-    """
+    model: mujoco.MjModel  # with the true parameters, which change in place if the truth does
+    data: mujoco.MjData  # the state
+    truth: Array  # (P,) parameters of the last physics step; a new array after each change
+    schedule: TrueParameters  # over time, with the conditional changes that have begun
 
     def __init__(
         self, task: Task, truth: TrueParameters | Array, seed: int, view: Camera | None = None
@@ -69,7 +60,8 @@ class SimulatedRobot:
 
         With a `view`, poses are tracked in depth images of this camera.
         """
-        self._task, self._settings, self._view = task, task.simulation, view
+        self._task, self._settings = task, task.simulation
+        self._view = view if task.tracked else None
         self._initial = truth if isinstance(truth, TrueParameters) else TrueParameters(truth)
         self.schedule = self._initial
         self.truth = self.schedule.at(0.0)
@@ -106,7 +98,10 @@ class SimulatedRobot:
         self._torque_rng = np.random.default_rng([self._seed, 5])
         self._dropout_rng = np.random.default_rng([self._seed, 6])
         self._pending: deque[PoseReading] = deque()
-        self._depth = self._make_depth_tracking()
+        self._depth: Any = None
+        if self._view is not None:  # only then its module is imported
+            module = importlib.import_module('emppi_ros.sim.depth_camera')
+            self._depth = module.DepthTracking(self._task, self._view, self._seed)
 
     def command(self, control: Array) -> None:
         """
@@ -182,8 +177,7 @@ class SimulatedRobot:
         self._set_truth(self.time)
         if self._commands:
             self._apply_delayed()
-        if self._due(self._tracking_rate_hz):
-            self._sample_tracker()
+        self._sample_tracker()
         self._speed[:] = self.data.qvel
         if self._drake is None:
             mujoco.mj_step(self.model, self.data)
@@ -192,29 +186,21 @@ class SimulatedRobot:
         self._steps += 1
 
     def _sample_tracker(self) -> None:
-        """Measure all poses; some of them are lost."""
+        """Measure all poses at the tracker's rate; some of them are lost."""
+        settings = self._settings
+        rate_hz = (
+            settings.tracking_rate_hz if self._depth is None else settings.depth_camera.rate_hz
+        )
+        if not self._due(rate_hz):
+            return
         if self._depth is None:
             readings = [self._measure_pose(name) for name in self._task.tracked]
         else:
-            seen = self._depth.measure(self.time, self.data.qpos, self.truth)
-            readings = [PoseReading(self.time, name, pose) for name, pose in seen.items()]
+            poses = self._depth.measure(self.time, self.data.qpos, self.truth)
+            readings = [PoseReading(self.time, name, pose) for name, pose in poses.items()]
         for reading in readings:
-            if self._dropout_rng.random() >= self._settings.tracking_dropout:
+            if self._dropout_rng.random() >= settings.tracking_dropout:
                 self._pending.append(reading)
-
-    @property
-    def _tracking_rate_hz(self) -> float:
-        """Rate of tracked poses [Hz]."""
-        if self._depth is None:
-            return self._settings.tracking_rate_hz
-        return self._settings.depth_camera.rate_hz
-
-    def _make_depth_tracking(self) -> Any:
-        """Return the depth camera with its tracker, or None; only then its module is imported."""
-        if self._view is None or not self._task.tracked:
-            return None
-        module = importlib.import_module('emppi_ros.sim.depth_tracking')
-        return module.DepthTracking(self._task, self._view, self._seed)
 
     def _check_pending(self) -> None:
         """Begin the next conditional change if its condition has held for long enough."""
@@ -277,17 +263,15 @@ class SimulatedRobot:
     def read_poses(self) -> list[PoseReading]:
         """Return the poses that have arrived since the last call, oldest first."""
         arrived = []
-        delay = self._settings.tracking_delay_s
-        while self._pending and self._pending[0].stamp + delay <= self.time + _ROUNDING_S:
+        limit, delay = self.time + _ROUNDING_S, self._settings.tracking_delay_s
+        while self._pending and self._pending[0].stamp + delay <= limit:
             arrived.append(self._pending.popleft())
         return arrived
 
     def _due(self, rate_hz: float) -> bool:
         """Return whether an event of this rate falls into the next step."""
-        dt = self._settings.timestep_s
-        return int((self._steps + 1) * dt * rate_hz + 1e-9) > int(
-            self._steps * dt * rate_hz + 1e-9
-        )
+        dt, step = self._settings.timestep_s, self._steps
+        return int((step + 1) * dt * rate_hz + 1e-9) > int(step * dt * rate_hz + 1e-9)
 
     def _measure_pose(self, name: str) -> PoseReading:
         s = self._settings
@@ -315,7 +299,8 @@ def move_to_free_space(model: mujoco.MjModel, data: mujoco.MjData, item: FreeObj
     """
     xy = slice(item.qpos, item.qpos + 2)
     start = data.qpos[xy].copy()
-    for offset in _offsets():
+    ring = [np.array([np.cos(angle), np.sin(angle)]) for angle in _DIRECTIONS]
+    for offset in [np.zeros(2), *(radius * place for radius in _RADII_M for place in ring)]:
         data.qpos[xy] = start + offset
         mujoco.mj_forward(model, data)
         if not _overlaps(model, data, item):
@@ -324,20 +309,10 @@ def move_to_free_space(model: mujoco.MjModel, data: mujoco.MjData, item: FreeObj
     mujoco.mj_forward(model, data)
 
 
-def _offsets() -> Iterator[np.ndarray]:
-    yield np.zeros(2)
-    for radius in _RADII_M:
-        for angle in _DIRECTIONS:
-            yield radius * np.array([np.cos(angle), np.sin(angle)])
-
-
 def _overlaps(model: mujoco.MjModel, data: mujoco.MjData, item: FreeObject) -> bool:
     """Return whether the object touches a body that is not part of the world."""
-    own = model.body_rootid[model.jnt_bodyid[model.dof_jntid[item.qvel]]]
-    for contact in data.contact[: data.ncon]:
-        bodies = model.geom_bodyid[[contact.geom1, contact.geom2]]
-        moving = model.body_weldid[bodies] != 0
-        mine = model.body_rootid[bodies] == own
-        if mine.any() and (moving & ~mine).any():
-            return True
-    return False
+    root = model.body_rootid[model.jnt_bodyid[model.dof_jntid[item.qvel]]]
+    bodies = model.geom_bodyid[data.contact.geom[: data.ncon]]  # (n, 2)
+    belongs = model.body_rootid[bodies] == root
+    others = (model.body_weldid[bodies] != 0) & ~belongs
+    return bool(np.any(belongs.any(axis=1) & others.any(axis=1)))

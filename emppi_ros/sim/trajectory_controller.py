@@ -42,7 +42,6 @@ class TrajectoryController:
         Return the velocity (joints,) for the robot's servos.
 
         It contains no feedback of the position error. The planner's models have none either, and
-        the belief would explain its force by a lighter object (a mass of 0.14 instead of 0.30 kg,
-        with an sd of 0.005, at a gain of 10 / s).
+        the belief would explain its force by a lighter object.
         """
         return self.desired(time).velocity

@@ -21,7 +21,11 @@ def nominal_model(task: Task) -> mujoco.MjModel:
     model, settings = copy.copy(task.model), task.simulation
     model.opt.timestep = settings.timestep_s
     if settings.gravity_tilt_rad:
-        model.opt.gravity[:] = _tilt(model.opt.gravity, settings.gravity_tilt_rad)
+        # turned about -y: what pointed down points partly along x
+        (x, y, z), angle = model.opt.gravity, settings.gravity_tilt_rad
+        model.opt.gravity[:] = (
+            np.cos(angle) * x - np.sin(angle) * z, y, np.sin(angle) * x + np.cos(angle) * z,
+        )  # fmt: skip
     for joint, friction in settings.joint_friction.items():
         model.dof_frictionloss[model.dof_jntid == model.joint(joint).id] += friction
     for name, factor in settings.sizes.items():
@@ -52,14 +56,6 @@ def start_state(task: Task) -> State:
         height = start.qpos[item.qpos + 2] - _lowest(task.model, data, item.body(task.model))
         start.qpos[item.qpos + 2] += (factor - 1.0) * height
     return start
-
-
-def _tilt(gravity: Array, angle: float) -> Array:
-    """Return gravity (3,) turned about -y: what pointed down points partly along x."""
-    x, y, z = gravity
-    return np.array([
-        np.cos(angle) * x - np.sin(angle) * z, y, np.sin(angle) * x + np.cos(angle) * z,
-    ])  # fmt: skip
 
 
 def _scale(model: mujoco.MjModel, body: int, factor: float) -> None:

@@ -34,23 +34,12 @@ class PendingChange(NamedTuple):
 
 @dataclass(frozen=True)
 class TrueParameters:
-    """
-    Hidden true parameters over time.
+    """Hidden true parameters over time."""
 
-    Attributes
-    ----------
-    initial : (P,) array
-        Values at time 0.
-    changes : mapping
-        Changes of a parameter by its column, in order of time.
-    pending : tuple of PendingChange
-        Changes that wait for a condition; only the first can begin.
-
-    """
-
-    initial: Array
+    initial: Array  # (P,) values at time 0
+    # of a parameter by its column, in order of time
     changes: Mapping[int, Sequence[ParameterChange]] = dataclasses.field(default_factory=dict)
-    pending: tuple[PendingChange, ...] = ()
+    pending: tuple[PendingChange, ...] = ()  # wait for a condition; only the first can begin
 
     @property
     def constant(self) -> bool:
@@ -61,8 +50,8 @@ class TrueParameters:
         """Return the truth whose first pending change begins at a simulated time [s]."""
         first, *later = self.pending
         change = ParameterChange(first.parameter, time, first.to, first.over_s)
-        own = (*self.changes.get(first.column, ()), change)
-        return TrueParameters(self.initial, {**self.changes, first.column: own}, tuple(later))
+        begun = {first.column: (*self.changes.get(first.column, ()), change)}
+        return TrueParameters(self.initial, {**self.changes, **begun}, tuple(later))
 
     def at(self, time: float) -> Array:
         """Return the values (P,) at a simulated time [s]; ramps advance every 10 ms."""

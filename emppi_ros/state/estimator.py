@@ -13,7 +13,6 @@ from emppi_ros.model.ensemble import State
 from emppi_ros.state import articulation, tracking
 from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.state.tracking import Track
-from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.task import Task
 
 _LEAST = 0.05  # m or rad beyond the motion explained by velocities
@@ -23,23 +22,11 @@ _GAP_S = 0.5  # positions are not integrated over longer gaps
 
 
 class Observation(NamedTuple):
-    """
-    Input of a belief update: the measured and the estimated state at one time.
+    """Input of a belief update: the measured and the estimated state at one time."""
 
-    Attributes
-    ----------
-    measured : State
-        Measured positions and velocities.
-    estimated : State
-        Filtered positions and velocities.
-    tracks : dict
-        Tracks of jointed objects by name, at their measured poses.
-
-    """
-
-    measured: State
-    estimated: State
-    tracks: dict[str, Track]
+    measured: State  #: measured positions and velocities
+    estimated: State  #: filtered positions and velocities
+    tracks: dict[str, Track]  #: of jointed objects by name, at their measured poses
 
 
 class Estimator:
@@ -55,7 +42,8 @@ class Estimator:
         self._task = task
         self._joints = TimeSeries('joint states')
         self._tracks: dict[str, Track] = {}
-        self._rest = {name: _rest(task, item) for name, item in task.objects.items()}
+        poses = {name: task.start().qpos[o.qpos : o.qpos + 7] for name, o in task.objects.items()}
+        self._rest = {name: Pose(row[:3], row[3:]) for name, row in poses.items()}
 
     @property
     def stamp(self) -> float:
@@ -109,10 +97,7 @@ class Estimator:
         track = self._tracks.get(name)
         if track is not None and stamp <= track.stamp:
             return None
-        if track is None:
-            self._tracks[name] = tracking.start(settings, stamp, pose)
-        else:
-            self._tracks[name] = tracking.update(settings, track, stamp, pose)
+        self._tracks[name] = tracking.update(settings, track, stamp, pose)
         return pose
 
     def clear(self) -> None:
@@ -143,9 +128,11 @@ class Estimator:
         estimated, tracks = self.state(stamp), self.tracks(stamp)
         measured = estimated
         if name in self._task.objects and pose is not None:
-            measured = with_pose(estimated, self._task.objects[name], pose)
+            measured = State(estimated.qpos.copy(), estimated.qvel)
+            start = self._task.objects[name].qpos
+            measured.qpos[start : start + 7] = [*pose.position, *pose.quaternion]
         if name in self._task.jointed and pose is not None:
-            tracks[name] = tracking.at_pose(tracks[name], pose)
+            tracks[name] = tracks[name]._replace(position=pose.position, rotation=pose.rotation)
         return Observation(measured, estimated, tracks)
 
     def tracks(self, stamp: float) -> dict[str, Track]:
@@ -160,18 +147,6 @@ class Estimator:
 
     def _track(self, name: str, stamp: float) -> Track:
         return tracking.predict(self._task.tracked[name], self._tracks[name], stamp)
-
-
-def with_pose(state: State, item: FreeObject, pose: Pose) -> State:
-    """Return a state with an object moved to a pose."""
-    qpos = state.qpos.copy()
-    qpos[item.qpos : item.qpos + 7] = [*pose.position, *pose.quaternion]
-    return State(qpos, state.qvel)
-
-
-def _rest(task: Task, item: FreeObject) -> Pose:
-    qpos = task.start().qpos[item.qpos : item.qpos + 7]
-    return Pose(qpos[:3].copy(), qpos[3:].copy())
 
 
 class JumpDetector:

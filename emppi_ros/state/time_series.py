@@ -19,8 +19,7 @@ def average(stamps: Array, rows: Array, begins: Array, ends: Array) -> Array:
     Return the means (..., k) over intervals of rows (n, k), each of which holds until the next.
 
     The first row also holds before its stamp. `begins` and `ends` (...) bound the intervals; the
-    mean of an empty one is the row that holds then. Means are exact: they are continuous in the
-    bounds, while a row sampled in an interval jumps when a stamp enters or leaves it.
+    mean of an empty one is the row that holds then. Means are continuous in the bounds.
     """
     areas = np.cumsum(np.diff(stamps)[:, None] * rows[:-1], axis=0)
     areas = np.concatenate([np.zeros_like(rows[:1]), areas])
@@ -57,16 +56,10 @@ class TimeSeries:
         return self._rows[-1]
 
     @property
-    def stamps(self) -> Array:
-        """Stamps (n,) of the rows that are kept; StaleInputError if there are none."""
+    def history(self) -> tuple[Array, Array]:
+        """Stamps (n,) and rows (n, k) that are kept; StaleInputError if there are none."""
         self._need_any()
-        return np.array(self._stamps)
-
-    @property
-    def rows(self) -> Array:
-        """The rows that are kept (n, k); StaleInputError if there are none."""
-        self._need_any()
-        return np.array(self._rows)
+        return np.array(self._stamps), np.array(self._rows)
 
     def append(self, stamp: float, row: Array) -> bool:
         """Add a row; return False if it is not newer than the last, and drop it."""
@@ -102,13 +95,11 @@ class TimeSeries:
         share = (time - t0) / (t1 - t0)
         return (1.0 - share) * self._rows[i - 1] + share * self._rows[i]
 
-    def hold(self, times: Array) -> Array:
+    def __call__(self, times: Array) -> Array:
         """Return the rows at `times` (n,), where each row holds until the next stamp."""
         self._need_any()
         index = [bisect_right(self._stamps, time) - 1 for time in times.tolist()]
         return np.array([self._rows[max(i, 0)] for i in index])
-
-    __call__ = hold
 
     def average(self, begins: Array, ends: Array) -> Array:
         """Return the means (..., k) of the rows that hold in intervals with bounds (...)."""
@@ -127,11 +118,9 @@ class Commands(Protocol):
 
     def __call__(self, times: Array) -> Array:
         """Return the commands (n, joints) at times (n,)."""
-        ...
 
     def average(self, begins: Array, ends: Array) -> Array:
         """Return the mean commands (..., joints) in intervals with bounds (...)."""
-        ...
 
 
 class CommandsInForce:
@@ -144,7 +133,7 @@ class CommandsInForce:
 
     def __call__(self, times: Array) -> Array:
         """Return the commands (n, joints) at times (n,)."""
-        rows, last = self._applied.hold(times), self._applied.last_stamp
+        rows, last = self._applied(times), self._applied.last_stamp
         if self._resting:
             return rows
         for i in np.flatnonzero(times > last):
@@ -155,7 +144,7 @@ class CommandsInForce:
 
     def average(self, begins: Array, ends: Array) -> Array:
         """Return the mean commands (..., joints) in intervals with bounds (...)."""
-        stamps, rows = self._applied.stamps, self._applied.rows
+        stamps, rows = self._applied.history
         planned = max(0, math.ceil((float(np.max(ends)) - stamps[-1]) / _CELL_S))
         starts = stamps[-1] + _CELL_S * np.arange(planned)
         if planned:

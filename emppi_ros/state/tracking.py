@@ -77,11 +77,9 @@ def predict(settings: TrackedObjectConfig, track: Track, stamp: float) -> Track:
     )
 
 
-def update(settings: TrackedObjectConfig, track: Track, stamp: float, pose: Pose) -> Track:
+def update(settings: TrackedObjectConfig, track: Track | None, stamp: float, pose: Pose) -> Track:
     """Return the track after a measurement; restart it after a jump or a long gap."""
-    if stamp <= track.stamp:
-        return track
-    if stamp - track.stamp > _GAP_S:
+    if track is None or stamp - track.stamp > _GAP_S:
         return start(settings, stamp, pose)
     ahead = predict(settings, track, stamp)
     shift = pose.position - ahead.position
@@ -101,11 +99,6 @@ def update(settings: TrackedObjectConfig, track: Track, stamp: float, pose: Pose
         linear,
         angular,
     )
-
-
-def at_pose(track: Track, pose: Pose) -> Track:
-    """Return the track at a measured pose, with its estimated velocity."""
-    return track._replace(position=pose.position, rotation=pose.rotation)
 
 
 def state(track: Track) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ MOST_STEPS = 10_000_000  # physics steps per plan, which take ten seconds or mor
 
 @dataclass(frozen=True)
 class NoiseAdaptation:
-    """How the variance of the control noise follows the samples; see `adapt`."""
+    """How the variance of the control noise follows the samples; see `adapt_variance`."""
 
     rate: float = fraction(0.3, doc='share of each new estimate')
     lowest: float = fraction(0.05, doc='smallest variance, as a share of `noise_variance`')

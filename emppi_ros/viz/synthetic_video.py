@@ -13,7 +13,7 @@ from emppi_ros.core.errors import ConfigError
 from emppi_ros.model import scene
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.signals import UNITS, Signal
-from emppi_ros.sim import depth_noise
+from emppi_ros.sim.depth_camera import add_noise
 from emppi_ros.tasks.task import Task
 from emppi_ros.tracking import depth_video
 from emppi_ros.tracking.depth_video import DepthVideo
@@ -46,7 +46,7 @@ def write(
     for i, row in enumerate(_rows(task, record)):
         data.qpos[:] = record.qpos[row]
         mujoco.mj_kinematics(model, data)
-        images[i] = depth_noise.add_noise(settings, renderer.render(data), rng)
+        images[i] = add_noise(settings, renderer.render(data), rng)
         progress(i + 1)
     time = record.times[_rows(task, record)]
     depth_video.write(path, DepthVideo(view, time, lambda i: images[i]))

@@ -32,7 +32,8 @@ from emppi_ros.nodes.topics.depth_images import write_camera, write_depth, write
 from emppi_ros.nodes.tracker.node import TrackerNode
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.bag_writer import BagTopic, BagWriter
-from emppi_ros.sim import depth_noise
+from emppi_ros.sim.depth_camera import add_noise
+from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tracking import camera, renderer
 from emppi_ros.tracking.depth_messages import (
     IMAGE,
@@ -100,13 +101,13 @@ def test_poses_of_a_moving_block_are_published_with_the_stamps_of_images(harness
     infos.publish(camera_info())
     harness.spin_until(lambda: node._tracker is not None)
     model, rng = mujoco.MjModel.from_xml_string(SCENE), np.random.default_rng(0)
-    settings = depth_noise.DepthCameraConfig()
+    settings = DepthCameraConfig()
     for i in range(4):
         data = mujoco.MjData(model)
         data.qpos[0] = 0.01 * i
         mujoco.mj_forward(model, data)
         depth = renderer.render_scene(model, data, VIEW)
-        depth = depth_noise.add_noise(settings, depth, rng)
+        depth = add_noise(settings, depth, rng)
         images.publish(image(depth, 10.0 + i / 15.0, millimetres=i % 2 == 1))
         harness.spin_until(lambda i=i: len(heard) == len(known) == i + 1)
         message = heard[-1]
@@ -231,7 +232,7 @@ def test_objects_of_the_simulated_task_are_tracked_in_its_images(harness):
 def write_bag(folder, transform=True):
     """Write a bag of a block that slides by 1 cm an image beside an arm that swings."""
     (folder / 'scene.xml').write_text(WITH_ARM)
-    model, settings = mujoco.MjModel.from_xml_string(WITH_ARM), depth_noise.DepthCameraConfig()
+    model, settings = mujoco.MjModel.from_xml_string(WITH_ARM), DepthCameraConfig()
     writer, rng, data = BagWriter(folder / 'bag'), np.random.default_rng(0), mujoco.MjData(model)
 
     def write(topic, message, stamp, kind=None):
@@ -257,7 +258,7 @@ def write_bag(folder, transform=True):
         depth = renderer.render_scene(model, data, VIEW)
         write('/joint_states', joints, stamp)
         write('/depth/camera_info', write_camera(stamp, 'lens', VIEW), stamp)
-        image_of = write_depth(stamp, 'lens', depth_noise.add_noise(settings, depth, rng))
+        image_of = write_depth(stamp, 'lens', add_noise(settings, depth, rng))
         write('/depth/image', image_of, stamp)
     writer.close()
     return folder / 'bag'

@@ -32,8 +32,7 @@ from emppi_ros.nodes.topics import transforms
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
-from emppi_ros.recordings.bag_writer import BagTopic, BagWriter
-from emppi_ros.recordings.message_order import MessageOrder, RecordedMessage
+from emppi_ros.recordings.bag_writer import BagTopic, BagWriter, MessageOrder, RecordedMessage
 from emppi_ros.robots.robot import Robot
 from emppi_ros.tasks.task import parse_task
 from emppi_ros.tracking.depth_messages import IMAGE, INFO

@@ -18,8 +18,7 @@ from emppi_ros.nodes.tools import message_definitions
 from emppi_ros.nodes.topics import depth_images, transforms
 from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.transforms import TF, TransformSource
-from emppi_ros.recordings.bag_writer import BagTopic, BagWriter
-from emppi_ros.recordings.message_order import MessageOrder, RecordedMessage
+from emppi_ros.recordings.bag_writer import BagTopic, BagWriter, MessageOrder, RecordedMessage
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.simulated_camera import depth_camera
 

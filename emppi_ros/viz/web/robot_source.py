@@ -8,7 +8,7 @@ import threading
 import time
 from typing import NamedTuple, Protocol
 
-from emppi_ros.app.supervised_loop import SupervisedLoop
+from emppi_ros.app.closed_loop import SupervisedLoop
 from emppi_ros.belief import explanations
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import StaleInputError, ViewError

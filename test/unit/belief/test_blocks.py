@@ -7,6 +7,7 @@ import pytest
 
 from emppi_ros.belief import blocks, noise
 from emppi_ros.belief.changes import Jumps
+from emppi_ros.core import weights
 from emppi_ros.core.errors import ConfigError, DegenerateWeightsError, SceneError
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors import distributions, particles
@@ -38,14 +39,14 @@ def _update(theta, errors, rng, config=CONFIG, among=BLOCKS, statistics=None):
         variance = 1.0 if before.noise is None else before.noise.variance
         belief = particles.uniform(theta)
         evidence = -0.5 * (chosen**2 / variance).sum(axis=1)
-        weighted = blocks.reweight(config, marginal, belief, evidence, before)
-        learned = blocks.learn(1e9, marginal, weighted, chosen, before)
+        weighted, power = blocks.reweight(config, marginal, belief, evidence, before)
+        learned = blocks.learn(1e9, marginal, weighted, power, chosen, before)
         resampled, statistics_after, _ = blocks.resample(
-            config, marginal, weighted.belief, learned, rng, always=True
+            config, marginal, weighted, learned, rng, always=True
         )
         updated[:, marginal.columns] = resampled.theta
         kept.append(statistics_after)
-        sizes.append(weighted.ess)
+        sizes.append(weights.effective_sample_size(weighted.log_weights))
     return updated, kept, sizes
 
 
@@ -164,6 +165,22 @@ def test_after_a_detected_change_the_belief_is_wide_in_that_parameter_alone(rng)
     np.testing.assert_allclose(
         np.einsum('mii->mi', known.information), np.tile([1e4, 4.0], (COUNT, 1)), rtol=0.05
     )
+
+
+@pytest.mark.parametrize('bad', [np.nan, np.inf])
+def test_diverged_particles_and_only_those_are_ignored(rng, bad):
+    prior, kept = blocks.marginal(JointPrior(PARAMETERS, PRIORS), BLOCKS[0]), np.arange(40) != 7
+    theta, errors = rng.standard_normal((2, 40, 2))
+    before = blocks.start(prior, 40)._replace(noise=noise.start(2, 2))
+    alone = blocks.learn(4.0, prior, particles.uniform(theta[kept]), 1.0, errors[kept], before)
+    errors[7, 1] = bad
+    found = blocks.learn(4.0, prior, particles.uniform(theta), 1.0, errors, before)
+    for ours, expected in zip(found.noise, alone.noise, strict=True):
+        # weights of a fortieth and a thirty-ninth are normalized: rounding
+        np.testing.assert_allclose(ours, expected, rtol=1e-12)
+    errors[:] = bad
+    found = blocks.learn(4.0, prior, particles.uniform(theta), 1.0, errors, before)
+    assert found.noise is before.noise
 
 
 def test_evidence_that_leaves_nobody_is_an_error(rng):

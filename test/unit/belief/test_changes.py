@@ -92,17 +92,15 @@ def test_without_rate_share_or_time_nothing_jumps_and_nothing_is_drawn(rng):
     ):
         after, jumps = changes.jump(config, PRIOR, COLUMNS, belief, elapsed, rng)
         assert after is belief and not len(jumps.rows)
-    assert changes.drift(JUMPS, PRIOR, COLUMNS, belief, 0.1, rng) is belief
     assert rng.bit_generator.state == state
 
 
 def test_drift_leaves_the_prior_as_it_is(rng):
-    config = ChangeConfig(drift_s=1.0)
     parameter = Parameter('mass', 'body_mass', 'b', lower=0.1, upper=3.0)
     prior = JointPrior([parameter], [Prior('normal', mean=0.8, sd=0.05)])
     belief = particles.uniform(prior.sample(4000, rng))
     for _ in range(40):
-        belief = changes.drift(config, prior, np.array([0]), belief, 0.2, rng)
+        belief = changes.drift(prior, np.array([0]), belief, 0.2, rng)
     # nearly normal in log-odds, because its sd is small; 4000 draws against 10 000: the
     # Kolmogorov-Smirnov test fails one correct run in ten thousand
     draws = prior.sample(10_000, rng)[:, 0]
@@ -110,9 +108,8 @@ def test_drift_leaves_the_prior_as_it_is(rng):
 
 
 def test_drift_forgets_within_its_time(rng):
-    config = ChangeConfig(drift_s=10.0)
     belief = particles.uniform(np.zeros((4000, 1)))
-    after = changes.drift(config, SINGLE, np.array([0]), belief, 2.5, rng)
+    after = changes.drift(SINGLE, np.array([0]), belief, 0.25, rng)
     # a quarter of the time: half a standard deviation, within five standard errors; the prior's
     # own sd is estimated from 10 000 draws
     assert after.theta.std() == pytest.approx(0.5, rel=5 * (0.5 / 4000 + 0.5 / 10_000) ** 0.5)
@@ -132,14 +129,13 @@ def _kalman(measured, sd, step_sd, decay):
 @pytest.mark.parametrize('seed', range(3))
 def test_drift_and_bayes_rule_are_a_kalman_filter_where_that_is_exact(seed):
     rng = np.random.default_rng(seed)
-    elapsed, sd, count = 0.5, 0.5, 20_000
-    config, never = ChangeConfig(drift_s=5.0), ResamplingConfig(ess_fraction=0.5, shrinkage=1.0)
-    share = elapsed / config.drift_s
+    share, sd, count = 0.1, 0.5, 20_000
+    never = ResamplingConfig(ess_fraction=0.5, shrinkage=1.0)
     measured = rng.normal(0.5, sd, 30)
     belief, ours = particles.uniform(rng.normal(0.0, 1.0, (count, 1))), []
     for i, y in enumerate(measured):
         if i:
-            belief = changes.drift(config, SINGLE, np.array([0]), belief, elapsed, rng)
+            belief = changes.drift(SINGLE, np.array([0]), belief, share, rng)
         belief = particles.reweight(belief, -0.5 * ((belief.theta[:, 0] - y) / sd) ** 2)
         ours.append(
             (

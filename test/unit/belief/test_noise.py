@@ -116,9 +116,3 @@ def test_a_belief_without_error_hardly_ever_lags(rng):
 def test_a_detected_change_explains_a_lag(rng):
     scale = _learn(np.full(30, 3.0), 1e9)
     assert noise.lag(scale).any() and not noise.lag(noise.forget_recent(scale)).any()
-
-
-def test_diverged_particles_and_only_those_are_ignored(rng):
-    before = _learn(rng.normal(0.0, 1.0, 50), 4.0)
-    assert _update(before, 4.0, np.nan) is before
-    assert np.array_equal(noise.precision(before, 4.0, ONE, np.array([[np.inf]])), [0.0])

@@ -9,7 +9,8 @@ import pytest
 from emppi_ros.cli import main
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.signals import covariance_matrices
-from emppi_ros.sim import depth_noise
+from emppi_ros.sim.depth_camera import add_noise
+from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tracking import camera, depth_video, renderer
 from emppi_ros.tracking.depth_video import DepthVideo
 
@@ -31,14 +32,12 @@ def video(tmp_path):
     (tmp_path / 'parts.yaml').write_text('scene: scene.xml\nparts:\n  box: {body: block}\n')
     model = mujoco.MjModel.from_xml_string(SCENE)
     view = camera.looking_at(160, 120, 40.0, np.array([0.7, -1.0, 0.8]), np.zeros(3))
-    settings, rng, images = depth_noise.DepthCameraConfig(), np.random.default_rng(0), []
+    settings, rng, images = DepthCameraConfig(), np.random.default_rng(0), []
     for i in range(COUNT):
         data = mujoco.MjData(model)
         data.qpos[0] = SPEED * i / 15.0 if i < GONE else 50.0
         mujoco.mj_forward(model, data)
-        images.append(
-            depth_noise.add_noise(settings, renderer.render_scene(model, data, view), rng)
-        )
+        images.append(add_noise(settings, renderer.render_scene(model, data, view), rng))
     path = tmp_path / 'video.npz'
     depth_video.write(path, DepthVideo(view, np.arange(COUNT) / 15.0, lambda i: images[i]))
     return path

@@ -7,7 +7,7 @@ import pytest
 
 from emppi_ros.core.config import build
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.planning import noise_adaptation, plan_update
+from emppi_ros.planning import plan_update
 from emppi_ros.planning.plan_update import PlanProblem
 from emppi_ros.robots.robot import ControlLimits
 from emppi_ros.tasks.cost import Costs
@@ -32,7 +32,7 @@ def _samples(rng):
 def test_the_adapted_variance_is_the_weighted_mean_of_squares_in_loops(rng):
     weights, noise = _samples(rng)
     before = rng.uniform(0.1, 0.4, (H, NU))
-    found = noise_adaptation.adapt(ADAPTATION, before, weights, noise, BASE)
+    found = plan_update.adapt_variance(ADAPTATION, before, weights, noise, BASE)
     for t in range(H):
         for i in range(NU):
             pairs = zip(weights[..., t].flat, noise[..., t, i].flat, strict=True)
@@ -46,7 +46,7 @@ def test_equal_weights_keep_the_variance_on_average(rng):
     count = 100_000
     weights = np.full((1, count, 1), 1.0 / count)
     noise = rng.normal(size=(1, count, 1, NU)) * np.sqrt(BASE)
-    found = noise_adaptation.adapt(ADAPTATION, BASE[None], weights, noise, BASE)
+    found = plan_update.adapt_variance(ADAPTATION, BASE[None], weights, noise, BASE)
     # the estimate has a relative standard deviation of sqrt(2 / count) = 0.0045, times the rate;
     # five of them
     np.testing.assert_allclose(found[0], BASE, rtol=5 * 0.4 * np.sqrt(2 / count))
@@ -57,7 +57,7 @@ def test_the_variance_stays_within_its_bounds(size, share):
     weights = np.full((M, K, H), 1.0 / (M * K))
     noise, variance = np.full((M, K, H, NU), size), np.tile(BASE, (H, 1))
     for _ in range(20):
-        variance = noise_adaptation.adapt(ADAPTATION, variance, weights, noise, BASE)
+        variance = plan_update.adapt_variance(ADAPTATION, variance, weights, noise, BASE)
     np.testing.assert_array_equal(variance, np.tile(share * BASE, (H, 1)))
 
 
@@ -65,8 +65,8 @@ def test_noise_that_all_models_share_counts_as_noise_of_each(rng):
     weights, noise = _samples(rng)
     shared = noise[:1]
     np.testing.assert_allclose(
-        noise_adaptation.adapt(ADAPTATION, BASE + 0 * noise[0, 0], weights, shared, BASE),
-        noise_adaptation.adapt(
+        plan_update.adapt_variance(ADAPTATION, BASE + 0 * noise[0, 0], weights, shared, BASE),
+        plan_update.adapt_variance(
             ADAPTATION, BASE + 0 * noise[0, 0], weights, np.tile(shared, (M, 1, 1, 1)), BASE
         ),
         rtol=1e-13,  # the same sum in another order

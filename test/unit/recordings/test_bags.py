@@ -67,7 +67,7 @@ def test_poses_alone_are_read_without_joint_states(messages, tmp_path):
     whole = read(messages.write(tmp_path / 'whole.mcap')).signals['pose', 'block']
     messages.rows = [row for row in messages.rows if row[0].startswith('tracking/')]
     path = messages.write(tmp_path / 'poses.mcap')
-    ((pose,), notes) = bags.read_poses([path])
+    ((pose,), _, notes) = bags.read([path], 'pose')
     assert (pose.of, notes) == ('block', [])
     # signs and lengths of quaternions are aligned later: one rounding error
     np.testing.assert_allclose(np.abs(pose.values), np.abs(whole.values), atol=1e-15)
@@ -101,7 +101,7 @@ def test_covariances_of_poses_are_read_from_their_own_topic(messages, tmp_path):
 def test_a_bag_without_poses_says_which_topics_it_has(messages, tmp_path):
     messages.rows = [row for row in messages.rows if not row[0].startswith('tracking/')]
     with pytest.raises(EmppiError, match='no poses on a topic tracking/<object>'):
-        bags.read_poses([messages.write(tmp_path / 'run.mcap')])
+        bags.read([messages.write(tmp_path / 'run.mcap')], 'pose')
 
 
 def test_bags_of_one_clock_need_positions_once(messages, tmp_path):

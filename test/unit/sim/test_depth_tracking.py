@@ -6,7 +6,7 @@ import pytest
 
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.model.parameters import with_parameters
-from emppi_ros.sim.depth_tracking import DepthTracking
+from emppi_ros.sim.depth_camera import DepthTracking
 from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.tracking.camera import Camera

@@ -8,7 +8,7 @@ import pytest
 from emppi_ros.core.errors import PoseError, StaleInputError
 from emppi_ros.core.pose import Pose
 from emppi_ros.model.ensemble import State
-from emppi_ros.state.estimator import Estimator, JumpDetector, with_pose
+from emppi_ros.state.estimator import Estimator, JumpDetector
 from emppi_ros.tasks.task import load_task
 
 UNIT = np.array([1.0, 0.0, 0.0, 0.0])
@@ -112,10 +112,10 @@ def test_an_answer_shares_nothing_with_the_next(estimator):
     assert estimator.state(0.0).qpos[0] == 0.1
 
 
-def test_with_pose_puts_an_object_where_it_was_measured_and_changes_nothing_else(make_task):
-    task = make_task('block')
-    start = task.start()
-    moved = with_pose(start, task.objects['block'], _pose(0.3, 0.4, 0.5))
+def test_an_observation_puts_an_object_where_it_was_measured_and_changes_nothing_else(estimator):
+    estimator.add_pose('block', 0.0, _pose())
+    _joints(estimator, 0.0)
+    moved, start, _ = estimator.observation(0.0, 'block', _pose(0.3, 0.4, 0.5))
     assert moved.qpos[1:4].tolist() == [0.3, 0.4, 0.5] and moved.qpos[0] == start.qpos[0]
     assert start.qpos[1] == 0.0 and moved.qvel is start.qvel
 

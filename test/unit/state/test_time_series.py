@@ -59,7 +59,7 @@ def test_what_was_before_the_first_row_is_an_error():
 def test_an_empty_series_is_an_error_and_older_than_anything():
     series = _series([])
     assert series.last_stamp == -np.inf
-    for read in (lambda: series.last, lambda: series.interpolate(0.0), lambda: series.hold([0.0])):
+    for read in (lambda: series.last, lambda: series.interpolate(0.0), lambda: series([0.0])):
         with pytest.raises(StaleInputError, match='joint states: none received yet'):
             read()
 
@@ -72,7 +72,7 @@ def test_a_cleared_series_is_as_new():
 
 def test_hold_gives_the_row_in_force_and_the_first_row_before_that():
     series = _series([0.0, 0.1, 0.4])
-    rows = series.hold(np.array([-1.0, 0.0, 0.05, 0.1, 0.399, 0.4, 9.0]))
+    rows = series(np.array([-1.0, 0.0, 0.05, 0.1, 0.399, 0.4, 9.0]))
     assert rows[:, 0].tolist() == [0.0, 0.0, 0.0, 1.0, 1.0, 4.0, 4.0]
 
 
@@ -110,7 +110,7 @@ def test_an_average_between_two_stamps_is_the_row_that_holds_to_the_bit(stamps, 
     series = _series(stamps, span_s=9.0)
     later = [stamp for stamp in stamps if stamp > begin]
     end = later[0] if later else begin + 1.0
-    held = series.hold(np.array([begin]))
+    held = series(np.array([begin]))
     assert np.array_equal(series.average(np.array([begin]), np.array([begin])), held)
     half = np.array([0.5 * (begin + end)])
     if half < end:
@@ -161,7 +161,7 @@ def held(rate_hz=250.0, shift=0.0, count=60):
 def test_without_a_delay_a_step_gets_the_command_at_its_middle():
     commands = held()
     found = in_steps(commands, 0.05, 0.02, 5, None)
-    assert np.array_equal(found, commands.hold(0.05 + (np.arange(5) + 0.5) * 0.02 / 5))
+    assert np.array_equal(found, commands(0.05 + (np.arange(5) + 0.5) * 0.02 / 5))
 
 
 def test_a_delay_is_the_same_as_later_stamps():
@@ -273,7 +273,7 @@ def test_predictions_without_a_delay_hold_the_command_at_the_middle_of_each_step
     found = predictor.predict((0.4, START), 0.44, commands)
     times = 0.4 + (np.arange(20) + 0.5) * (0.44 - 0.4) / 20
     ensemble = predictor._ensemble
-    expected = ensemble.predict(START, commands.hold(times), (0.44 - 0.4) / 20)
+    expected = ensemble.predict(START, commands(times), (0.44 - 0.4) / 20)
     assert all(np.array_equal(*pair) for pair in zip(found, expected, strict=True))
 
 

@@ -2,7 +2,7 @@
 
 import struct
 
-from emppi_ros.recordings.message_order import MessageOrder, RecordedMessage
+from emppi_ros.recordings.bag_writer import MessageOrder, RecordedMessage
 
 MS = 1_000_000
 TOPICS = ('/a', '/b', '/diagnostics')

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from emppi_ros.sim.depth_noise import add_noise
+from emppi_ros.sim.depth_camera import add_noise
 from emppi_ros.tasks.schema import DepthCameraConfig
 
 PLAIN = DepthCameraConfig(edge_dropout=0.0, dropout=0.0, holes=0.0)
