@@ -71,7 +71,7 @@ class SmoothedTracker(RenderingTracker):
 
     def smooth(self) -> list[EstimatedPoses]:
         """Return the poses in all images, after `track` of each."""
-        times = [index / RATE_HZ for index in range(len(self.found))]
+        times = np.arange(len(self.found)) / RATE_HZ
         smoothed = smoothing.smooth_estimates(times, self.found, self.tracker.tracked.shapes)
         return [_as_poses(one) for one in smoothed]
 

@@ -73,7 +73,7 @@ class _Fitted(NamedTuple):
 
 
 def smooth_estimates(
-    time: Sequence[float], estimates: Sequence[Sequence[PartEstimate]], shapes: Sequence[Shape]
+    time: Array, estimates: Sequence[Sequence[PartEstimate]], shapes: Sequence[Shape]
 ) -> list[list[PartEstimate]]:
     """
     Return the estimates of all parts in all images, smoothed over time.
@@ -87,9 +87,11 @@ def smooth_estimates(
         if len(rows) < FEWEST:
             continue
         given = zip(*(estimates[i][part][:3] for i in rows), strict=True)
-        series = smooth(np.array(time)[rows], PoseSeries(*map(np.array, given)), shape)
-        for i, *pose in zip(rows, *series, strict=True):
-            result[i][part] = PartEstimate(*pose, *result[i][part][3:])
+        series = smooth(time[rows], PoseSeries(*map(np.array, given)), shape)
+        for i, position, rotation, covariance in zip(rows, *series, strict=True):
+            result[i][part] = result[i][part]._replace(
+                position=position, rotation=rotation, covariance=covariance
+            )
     return result
 
 

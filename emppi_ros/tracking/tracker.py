@@ -171,7 +171,7 @@ def _reject_jumps(
     Where this ends in another orientation, the jump has to explain the image better: several
     orientations may look alike, and a part that is nearly hidden may fit in many.
     """
-    for part in np.flatnonzero(_angles(guess, fitted.placement.poses) > _JUMP_RAD):
+    for part in np.flatnonzero(_angles(guess, fitted.placement.poses) > _JUMP_RAD).tolist():
         if status[part] != TRACKED:
             continue
         poses = fitted.placement.poses
