@@ -6,7 +6,8 @@ import mujoco
 
 from emppi_ros.core.pose import Poses
 from emppi_ros.tasks.schema import DepthCameraConfig
-from emppi_ros.tracking.parts import PartConfig, PartsFile, PartsFileConfig, TrackerConfig
+from emppi_ros.tracking.fitting import TrackerConfig
+from emppi_ros.tracking.parts import PartConfig, PartsFile, PartsFileConfig
 
 
 def parts_of(

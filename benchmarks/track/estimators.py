@@ -20,10 +20,11 @@ from emppi_ros.articulation import mjcf, topology, tracks
 from emppi_ros.core.errors import BenchError, import_optional
 from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import smoothing, surfaces
+from emppi_ros.tracking.joint_tracker import JointTracker
 from emppi_ros.tracking.jointed_parts import JointedParts
-from emppi_ros.tracking.part_tracker import PartTracker
+from emppi_ros.tracking.parts import prepare_parts
 from emppi_ros.tracking.surfaces import Surface
-from emppi_ros.tracking.tracker import PartEstimate
+from emppi_ros.tracking.tracker import PartEstimate, PartTracker
 
 Array = npt.NDArray[np.float64]
 OURS, SMOOTHED, JOINTED = 'rendering', 'rendering-smoothed', 'rendering-joints'
@@ -55,7 +56,7 @@ class RenderingTracker:
         """Start at the true poses."""
         self._video = video
         self.parts = part_tracks.parts_of(video.model, video.bodies, video.poses[0], CAMERA)
-        self.tracker = PartTracker(self.parts, video.camera)
+        self.tracker = PartTracker(prepare_parts(self.parts, video.camera), self.parts.start)
         self.found: list[list[PartEstimate]] = []
 
     def track(self, index: int) -> EstimatedPoses:
@@ -70,7 +71,7 @@ class SmoothedTracker(RenderingTracker):
 
     def smooth(self) -> list[EstimatedPoses]:
         """Return the poses in all images, after `track` of each."""
-        times = [index / RATE_HZ for index in range(len(self.found))]
+        times = np.arange(len(self.found)) / RATE_HZ
         smoothed = smoothing.smooth_estimates(times, self.found, self.tracker.tracked.shapes)
         return [_as_poses(one) for one in smoothed]
 
@@ -89,7 +90,7 @@ class JointedTracker:
         model = mujoco.MjModel.from_xml_string(mjcf.to_text(tree))
         jointed = JointedParts(model, names)
         self._video = video
-        self._tracker = PartTracker(first.parts, video.camera, jointed=jointed)
+        self._tracker = JointTracker(prepare_parts(first.parts, video.camera), jointed)
 
     def track(self, index: int) -> EstimatedPoses:
         """Return the poses in an image."""

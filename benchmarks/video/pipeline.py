@@ -26,7 +26,8 @@ from emppi_ros.pipeline.mechanism import articulate
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.recordings import Recording, read_recording
 from emppi_ros.recordings.signals import Signal
-from emppi_ros.tracking.part_tracker import PartTracker
+from emppi_ros.tracking.parts import prepare_parts
+from emppi_ros.tracking.tracker import PartTracker
 
 Array = npt.NDArray[np.float64]
 
@@ -51,7 +52,7 @@ def follow(film: Film) -> Followed:
     model, names = film.mechanism.load(visual=True), film.mechanism.parts
     bodies = tuple(scene.find(model, 'body', part) for part in names)
     parts = part_tracks.parts_of(model, bodies, film.poses[0], CAMERA)
-    tracker = PartTracker(parts, film.camera)
+    tracker = PartTracker(prepare_parts(parts, film.camera), parts.start)
     images = zip(film.time.tolist(), film.images, strict=True)
     estimates = [tracker.track(time, image) for time, image in images]
     followed = tracks.from_estimates(names, film.time, estimates)

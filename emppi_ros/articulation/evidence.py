@@ -15,13 +15,14 @@ from scipy import stats
 from emppi_ros.articulation import rigid_motion
 from emppi_ros.articulation.fitting import INLIER, FittedJoint
 from emppi_ros.articulation.joint_models import DOF, Observations
-from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.arrays import Array
 
 _RANGE_M, _RANGE_RAD = 1.0, 2.0 * np.pi  # of joint positions
 _UNEXPLAINED = 6.0  # charged for a frame that the joint does not explain: odds of 1 to 20
 _LEAST_EXPLAINED = 0.65  # share of frames, below which a pair is not joined
 _MODEL_ERROR = 0.03  # of the motion, up to which deviations from a joint are errors
 _LARGEST_NOISE = 5.0  # times the given one
+_TRACKER_FAILS = 0.1  # share of frames in long runs without explanation that a tracker may cause
 _BY_CHANCE = 1e-3  # probability of a run of scattered frames, beyond which it is another motion
 
 
@@ -46,24 +47,24 @@ def edge_cost(joint: FittedJoint, seen: Observations, scale: float) -> tuple[flo
     return total, explained
 
 
-def other_motion(joint: FittedJoint, seen: Observations) -> Bools:
+def has_other_motion(joint: FittedJoint, seen: Observations) -> bool:
     """
-    Return the frames (T,) of another motion: runs that are too long for scattered wrong poses.
+    Return whether more frames than a tracker fails in belong to another motion.
 
-    They deviate from the joint by more than the largest noise that counts as one.
+    They deviate from the joint by more than the largest noise that counts as one, in runs that are
+    too long for scattered wrong poses.
     """
     freedom = np.maximum(seen.dimensions - DOF[joint.model.kind], 1)
     limit = max(_largest_scale(seen), joint.scale, 1.0) * stats.chi2.ppf(INLIER, freedom)
     far = joint.squares > limit
     share = float(np.mean(far))
     if share in (0.0, 1.0):
-        return far
+        return share == 1.0
     # runs begin after an explained frame, and go on with this probability
     longest = np.log(_BY_CHANCE / (len(far) * (1.0 - share))) / np.log(share)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], far, [False]])))
-    for begin, end in edges.reshape(-1, 2):
-        far[begin:end] = end - begin > longest
-    return far
+    runs = np.diff(edges.reshape(-1, 2), axis=1)
+    return float(np.sum(runs[runs > longest])) / len(far) > _TRACKER_FAILS
 
 
 def _largest_scale(seen: Observations) -> float:

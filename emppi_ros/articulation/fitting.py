@@ -32,35 +32,16 @@ _LEAST_SCALE = 1e-4
 
 
 class FittedJoint(NamedTuple):
-    """
-    A joint, and how well it explains the frames.
-
-    Attributes
-    ----------
-    model : JointModel
-        The joint.
-    q : (T, k) array
-        Joint positions, m and rad.
-    squares : (T,) array
-        Squared Mahalanobis distances of the frames.
-    scale : float
-        Squared noise in units of the given covariances, a robust estimate.
-    information : (P, P) array
-        Of the changes of `joint_models.derivatives`, with the given covariances.
-    values : (T, 6) array
-        Whitened residuals.
-    spread : (T,) array
-        Standard deviation of the joint position of a frame (geometric mean of k), at scale 1.
-
-    """
+    """A joint, and how well it explains the frames."""
 
     model: JointModel
-    q: Array
-    squares: Array
-    scale: float
+    q: Array  # (T, k), joint positions, m and rad
+    squares: Array  # (T,), squared Mahalanobis distances of the frames
+    scale: float  # squared noise in units of the given covariances, a robust estimate
+    # (P, P), of the changes of `joint_models.derivatives`, with the given covariances
     information: Array
-    values: Array
-    spread: Array
+    values: Array  # (T, 6), whitened residuals
+    spread: Array  # (T,), standard deviation of the position (geometric mean of k), at scale 1
 
     @property
     def parameters(self) -> int:
@@ -93,9 +74,9 @@ def fit(kind: str, seen: Observations, rng: np.random.Generator) -> FittedJoint 
     if candidates is None:
         return None
     _, found = joint_models.fit_positions(candidates, few)
-    score = _robust_cost(found.squares, few)
+    score = np.sum(np.log1p(found.squares / (5.0 * few.dimensions)), axis=-1)  # robust
     refined = [
-        evaluate(refine(_pick(candidates, int(index)), some), seen)
+        evaluate(refine(candidates.at(int(index)), some), seen)
         for index in np.argsort(score)[:_REFINED]
     ]
     scale = max(min(one.scale for one in refined), 1.0)
@@ -105,9 +86,8 @@ def fit(kind: str, seen: Observations, rng: np.random.Generator) -> FittedJoint 
 def evaluate(model: JointModel, seen: Observations) -> FittedJoint:
     """Return how well a given joint explains all frames."""
     q, found = joint_models.fit_positions(model, seen)
-    scale = _scale(found.squares, seen.dimensions, DOF[model.kind])
-    weights = _weights(found.squares, seen.dimensions, scale)
-    slope, own = _slopes(model, q, found)
+    scale, weights = _scale_and_weights(found, seen, DOF[model.kind])
+    slope, own = found.slope(joint_models.derivatives(model, q)), found.slope(found.directions)
     normal, _ = _reduced(slope, own, found.values, weights)
     spread = np.linalg.det(np.swapaxes(own, -1, -2) @ own) + 1e-12
     spread = spread ** (-0.5 / max(DOF[model.kind], 1))
@@ -118,8 +98,7 @@ def refine(model: JointModel, seen: Observations) -> JointModel:
     """Return the joint after robust least squares."""
     for _ in range(_ROUNDS):
         q, found = joint_models.fit_positions(model, seen)
-        scale = _scale(found.squares, seen.dimensions, DOF[model.kind])
-        weights = _weights(found.squares, seen.dimensions, scale)
+        _, weights = _scale_and_weights(found, seen, DOF[model.kind])
         model, moved = _least_squares(model, q, seen, weights)
         if moved < _ENOUGH:
             break
@@ -129,11 +108,6 @@ def refine(model: JointModel, seen: Observations) -> JointModel:
 def truncated(squares: Array, seen: Observations) -> Array:
     """Return squares (T,), in units of the noise, of which those of outliers are all the same."""
     return np.minimum(squares, 2.0 * stats.chi2.ppf(INLIER, seen.dimensions))
-
-
-def _robust_cost(squares: Array, seen: Observations) -> Array:
-    """Return costs (...) of squares (..., T), which grow with their logarithm."""
-    return np.sum(np.log1p(squares / (5.0 * seen.dimensions)), axis=-1)
 
 
 def inverted(joint: FittedJoint) -> FittedJoint:
@@ -195,12 +169,13 @@ def _least_squares(
     first = cost = float(np.sum(weights * found.squares))
     damping = 1e-4
     for _ in range(_ITERATIONS):
-        slope, own = _slopes(model, q, found)
+        slope, own = found.slope(joint_models.derivatives(model, q)), found.slope(found.directions)
         normal, gradient = _reduced(slope @ basis, own, found.values, weights)
         ridge = damping * (np.diag(normal) + 1.0) + 1e-6
         step = -basis @ np.linalg.solve(normal + np.diag(ridge), gradient)
         tried = joint_models.changed(model, step)
-        moved = q + _position_steps(slope, own, found.values, step)
+        error = (found.values + slope @ step)[..., None]
+        moved = q - joint_models.solve_positions(own, error)[..., 0]
         new_q, new = joint_models.improve_positions(tried, moved, seen, 1)
         new_cost = float(np.sum(weights * new.squares))
         if new_cost < cost:
@@ -229,48 +204,23 @@ def _about_child(model: JointModel) -> Array:
     return basis
 
 
-def _slopes(model: JointModel, q: Array, found: joint_models.PoseResiduals) -> tuple[Array, Array]:
-    """Return derivatives of residuals by parameters (T, 6, P) and by positions (T, 6, k)."""
-    return (
-        found.slope(joint_models.derivatives(model, q)),
-        found.slope(found.directions),
-    )
-
-
 def _reduced(slope: Array, own: Array, values: Array, weights: Array) -> tuple[Array, Array]:
     """Return normal matrix (P, P) and gradient (P,) without the joint positions."""
-    rest, left = slope, values[..., None]
-    if own.shape[-1]:
-        rest = slope - own @ joint_models.solve_positions(own, slope)
-        left = left - own @ joint_models.solve_positions(own, left)
+    column = values[..., None]
+    rest = slope - own @ joint_models.solve_positions(own, slope)
+    error = column - own @ joint_models.solve_positions(own, column)
     turned = np.swapaxes(rest, -1, -2) * weights[:, None, None]
-    return np.sum(turned @ rest, axis=0), np.sum(turned @ left, axis=0)[:, 0]
+    return np.sum(turned @ rest, axis=0), np.sum(turned @ error, axis=0)[:, 0]
 
 
-def _position_steps(slope: Array, own: Array, values: Array, step: Array) -> Array:
-    """Return the steps (T, k) of joint positions that go with a step of the parameters."""
-    if not own.shape[-1]:
-        return np.zeros((len(values), 0))
-    left = values + slope @ step
-    return -joint_models.solve_positions(own, left[..., None])[..., 0]
-
-
-def _scale(squares: Array, dimensions: Array, dof: int) -> float:
-    """Return the noise level: the median of squares over that of its distribution."""
-    freedom = max(float(np.median(dimensions)) - dof, 1.0)
-    return max(float(np.median(squares) / stats.chi2.median(freedom)), _LEAST_SCALE)
-
-
-def _weights(squares: Array, dimensions: Array, scale: float) -> Array:
-    """Return Tukey's weights (T,) of frames."""
-    limit = _WIDE * max(scale, 1.0) * stats.chi2.ppf(0.99, dimensions)
-    return np.where(squares < limit, (1.0 - squares / limit) ** 2, 0.0)
-
-
-def _pick(models: JointModel, index: int) -> JointModel:
-    return JointModel(
-        models.kind, models.frame.at(index), models.child.at(index), models.pitch[index]
-    )
+def _scale_and_weights(
+    found: joint_models.PoseResiduals, seen: Observations, dof: int
+) -> tuple[float, Array]:
+    """Return the noise level, from the median of squares, and Tukey's weights (T,) of frames."""
+    freedom = max(float(np.median(seen.dimensions)) - dof, 1.0)
+    scale = max(float(np.median(found.squares) / stats.chi2.median(freedom)), _LEAST_SCALE)
+    ratio = found.squares / (_WIDE * max(scale, 1.0) * stats.chi2.ppf(0.99, seen.dimensions))
+    return scale, np.where(ratio < 1.0, (1.0 - ratio) ** 2, 0.0)
 
 
 def propose(kind: str, seen: Observations, rng: np.random.Generator) -> JointModel | None:
@@ -278,45 +228,40 @@ def propose(kind: str, seen: Observations, rng: np.random.Generator) -> JointMod
     count = len(seen.dimensions)
     draws = np.array([rng.choice(count, 3, replace=False) for _ in range(CANDIDATES)])
     first, second, third = (seen.poses.at(draws[:, i]) for i in range(3))
-    chord = second.position - first.position
-    zero = np.zeros(CANDIDATES)
+    pitch, valid = np.zeros(CANDIDATES), np.ones(CANDIDATES, bool)
     if kind == 'static':
         frame = Poses(first.position, np.broadcast_to(np.eye(3), (CANDIDATES, 3, 3)))
-        return _candidates(kind, frame, first, zero, np.ones(CANDIDATES, bool))
-    if kind == 'prismatic':
-        length = np.linalg.norm(chord, axis=1)
+    elif kind == 'prismatic':
+        chord = second.position - first.position
         frame = _frames(chord, first.position)
-        return _candidates(kind, frame, first, zero, length > 1e-4)  # noqa: PLR2004
-    # half of the candidates from two poses, half from three positions
-    twist = rigid_motion.log(second @ first.inverse())
-    angle = np.linalg.norm(twist[:, 3:], axis=1)
-    centre, normal, round_ = _circles(first.position, second.position, third.position)
-    if kind == 'planar':
-        normal = np.where((np.arange(CANDIDATES) % 2 == 0)[:, None], twist[:, 3:], normal)
-        frame = _frames(normal, first.position)
-        return _candidates(kind, frame, first, zero, np.linalg.norm(normal, axis=1) > 1e-6)  # noqa: PLR2004
-    safe = np.maximum(angle, 1e-6)[:, None]
-    pitch = np.sum(twist[:, :3] * twist[:, 3:], axis=1) / safe[:, 0] ** 2
-    pivot = np.cross(twist[:, 3:], twist[:, :3]) / safe**2
-    by_circle = np.arange(CANDIDATES) % 2 == 1
-    normal = np.where(np.sum(normal * twist[:, 3:], axis=1)[:, None] < 0.0, -normal, normal)
-    axis = np.where(by_circle[:, None], normal, twist[:, 3:] / safe)
-    pivot = np.where(by_circle[:, None], centre, pivot)
-    axis = np.where(np.linalg.norm(axis, axis=1)[:, None] > 0.5, axis, [0.0, 0.0, 1.0])  # noqa: PLR2004
-    pivot += axis * np.sum(axis * (first.position - pivot), axis=1)[:, None]  # near the child
-    valid = np.where(by_circle, round_, angle > np.radians(1.0))
-    pitch = pitch if kind == 'screw' else zero
-    return _candidates(kind, _frames(axis, pivot), first, pitch, valid)
-
-
-def _candidates(
-    kind: str, frame: Poses, child: Poses, pitch: Array, valid: Bools
-) -> JointModel | None:
-    """Return the valid candidates; the child is given in the parent."""
+        valid = np.linalg.norm(chord, axis=1) > 1e-4  # noqa: PLR2004
+    else:
+        # half of the candidates from two poses, half from three positions
+        twist = rigid_motion.log(second @ first.inverse())
+        centre, normal, round_ = _circles(first.position, second.position, third.position)
+        by_circle = np.arange(CANDIDATES) % 2 == 1
+        if kind == 'planar':
+            normal = np.where(by_circle[:, None], normal, twist[:, 3:])
+            frame = _frames(normal, first.position)
+            valid = np.linalg.norm(normal, axis=1) > 1e-6  # noqa: PLR2004
+        else:
+            angle = np.linalg.norm(twist[:, 3:], axis=1)
+            safe = np.maximum(angle, 1e-6)[:, None]
+            if kind == 'screw':
+                pitch = np.sum(twist[:, :3] * twist[:, 3:], axis=1) / safe[:, 0] ** 2
+            pivot = np.cross(twist[:, 3:], twist[:, :3]) / safe**2
+            pivot = np.where(by_circle[:, None], centre, pivot)
+            against = np.sum(normal * twist[:, 3:], axis=1)[:, None] < 0.0
+            axis = np.where(against, -normal, normal)
+            axis = np.where(by_circle[:, None], axis, twist[:, 3:] / safe)
+            is_unit = np.linalg.norm(axis, axis=1)[:, None] > 0.5  # noqa: PLR2004
+            axis = np.where(is_unit, axis, [0.0, 0.0, 1.0])
+            along = np.sum(axis * (first.position - pivot), axis=1)[:, None]
+            frame = _frames(axis, pivot + axis * along)  # near the child
+            valid = np.where(by_circle, round_, angle > np.radians(1.0))
     if not valid.any():
         return None
-    inner = frame.inverse() @ child
-    return JointModel(kind, frame.at(valid), inner.at(valid), pitch[valid])
+    return JointModel(kind, frame, frame.inverse() @ first, pitch).at(valid)
 
 
 def _frames(axes: Array, origins: Array) -> Poses:

@@ -26,54 +26,32 @@ _SMOOTHED = 9  # frames, for the count of turns
 
 
 class JointModel(NamedTuple):
-    """
-    A joint between two bodies.
+    """A joint between two bodies."""
 
-    Attributes
-    ----------
-    kind : str
-        A type of `DOF`.
-    frame : Poses
-        Joint frame in the parent.
-    child : Poses
-        Child in the joint frame at joint position 0.
-    pitch : array (...)
-        Translation along the axis per angle [m/rad]; 0 unless the joint is a screw.
-
-    """
-
-    kind: str
-    frame: Poses
-    child: Poses
-    pitch: Array
+    kind: str  # a type of `DOF`
+    frame: Poses  # joint frame in the parent
+    child: Poses  # child in the joint frame at joint position 0
+    pitch: Array  # (...), translation along the axis per angle [m/rad]; 0 but for a screw
 
     @property
     def axis(self) -> Array:
         """The unit vector (..., 3) of the axis in the parent."""
         return self.frame.rotation[..., :, 2]
 
+    def at(self, index: Any) -> 'JointModel':
+        """Return some of several joints: an index or a mask."""
+        places = self.frame.at(index), self.child.at(index)
+        return JointModel(self.kind, *places, self.pitch[index])
+
 
 class Observations(NamedTuple):
-    """
-    Relative poses of two bodies in T frames in which both were seen.
+    """Relative poses of two bodies in T frames in which both were seen."""
 
-    Attributes
-    ----------
-    poses : Poses
-        Child in the frame of its parent.
-    whitening : (T, 6, 6) array
-        Takes displacements of the child, in the frame of its parent, to units of their noise.
-    dimensions : (T,) array
-        How many directions of a frame were measured: 6, or 3 without rotations.
-    oriented : bool
-        Whether rotations were measured at all.
-
-    """
-
-    poses: Poses
+    poses: Poses  # child in the frame of its parent
+    # (T, 6, 6): takes displacements of the child, in the frame of its parent, to units of noise
     whitening: Array
-    dimensions: Array
-    oriented: bool
+    dimensions: Array  # (T,), directions that were measured: 6, or 3 without rotations
+    oriented: bool  # whether rotations were measured at all
 
     @property
     def position_sd(self) -> float:
@@ -88,26 +66,12 @@ class Observations(NamedTuple):
 
 
 class PoseResiduals(NamedTuple):
-    """
-    Displacements from the model to the measured poses, in units of their noise.
+    """Displacements from the model to the measured poses, in units of their noise."""
 
-    Attributes
-    ----------
-    values : (..., T, 6) array
-        Whitened displacements.
-    to_noise : (..., T, 6, 6) array
-        Takes twists that move the child to whitened displacements.
-    twist : (..., T, 6) array
-        Twists from the model to the measured poses.
-    directions : (..., T, 6, k) array
-        Twists in the parent that the joint allows.
-
-    """
-
-    values: Array
-    to_noise: Array
-    twist: Array
-    directions: Array
+    values: Array  # (..., T, 6), whitened displacements
+    to_noise: Array  # (..., T, 6, 6): takes twists that move the child to whitened displacements
+    twist: Array  # (..., T, 6), from the model to the measured poses
+    directions: Array  # (..., T, 6, k), twists in the parent that the joint allows
 
     @property
     def squares(self) -> Array:
@@ -298,18 +262,16 @@ def with_axis_convention(model: JointModel) -> tuple[JointModel, float]:
     axis = model.axis
     if model.kind not in AXIAL or axis[np.argmax(np.abs(axis))] > 0.0:
         return model, 1.0
-    return model._replace(
-        frame=model.frame @ FLIP,
-        child=FLIP @ model.child,
-    ), -1.0
+    return model._replace(frame=model.frame @ FLIP, child=FLIP @ model.child), -1.0
 
 
 def _over_frames(model: JointModel) -> tuple[Poses, Poses]:
     """Return joint frame and child with an axis of length 1 for the T frames."""
-    return tuple(
+    frame, child = (
         Poses(one.position[..., None, :], one.rotation[..., None, :, :])
         for one in (model.frame, model.child)
-    )  # type: ignore[return-value]  # two of them
+    )
+    return frame, child
 
 
 def _directions(model: JointModel, q: Array) -> Array:

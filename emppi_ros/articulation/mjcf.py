@@ -18,7 +18,6 @@ _SIZE_M = 0.02  # of the ball that stands for a part
 _MASS_KG = 1.0
 _AXIS_M = 0.1  # half length of the drawn axes
 _JOINTED = {'prismatic': mujoco.mjtJoint.mjJNT_SLIDE, 'revolute': mujoco.mjtJoint.mjJNT_HINGE}
-_ALONG_Z = np.array([0.0, 0.0, 1.0])
 
 
 def to_text(tree: KinematicTree) -> str:
@@ -35,7 +34,9 @@ def to_text(tree: KinematicTree) -> str:
     bodies = {WORLD: spec.worldbody}
     for joint in tree.joints:
         body = bodies[joint.parent].add_body(name=joint.child)
-        place = _place(tree, joint)
+        place = tree.start[joint.child]
+        if joint.model is not None:
+            place = joint.model.frame @ joint.model.child
         body.pos, body.quat = place.position, _quaternion(place.rotation)
         body.add_geom(
             size=[_SIZE_M, 0.0, 0.0], mass=_MASS_KG, contype=0, conaffinity=0, name=joint.child
@@ -65,20 +66,12 @@ def joint_names(joint: TreeJoint) -> tuple[tuple[str, str], ...]:
 def _header(tree: KinematicTree) -> str:
     """Return what a reader of the file must know."""
     lines = ['Made by `emppi articulate`. Masses and shapes were not measured: change them.']
-    for joint in tree.joints:
-        if joint.kind == 'undecided':
-            lines.append(
-                f'{joint.child}: undecided: {" or ".join(joint.candidates)}; this file has '
-                f'{joint.candidates[0]}.'
-            )
+    lines += [
+        f'{joint.child}: {joint.description}; this file has {joint.candidates[0]}.'
+        for joint in tree.joints
+        if joint.kind == 'undecided'
+    ]
     return ' '.join(lines).replace('--', '- -')
-
-
-def _place(tree: KinematicTree, joint: TreeJoint) -> Poses:
-    """Return the pose of a body in its parent at joint position 0."""
-    if joint.model is None:
-        return tree.start[joint.child]
-    return joint.model.frame @ joint.model.child
 
 
 def _add_joints(spec: mujoco.MjSpec, body: mujoco.MjsBody, joint: TreeJoint) -> None:
@@ -143,10 +136,11 @@ def task_stub(tree: KinematicTree, scene: Path, name: str) -> str:
     places as wide as their standard deviations. `TODO` marks what is missing.
     """
     moving = [joint for joint in tree.joints if joint.candidates[0] != 'static']
+    kinds = [f'{one.child} is {one.description} on {one.parent}' for one in moving]
     lines = [
         '# made by `emppi articulate`: complete the lines with TODO, then `emppi check` this file',
         f'name: {name}',
-        f'description: {"; ".join(_describe(joint) for joint in moving) or "nothing moves"}',
+        f'description: {"; ".join(kinds) or "nothing moves"}',
         f'scene: {scene.name}',
         'robot: TODO  # a file of config/robots, whose joints are in the scene, too',
         'duration_s: 15.0',
@@ -169,13 +163,6 @@ def task_stub(tree: KinematicTree, scene: Path, name: str) -> str:
         'simulation: {truth: {}}  # TODO: a distribution of each parameter',
     ]
     return '\n'.join(lines) + '\n'
-
-
-def _describe(joint: TreeJoint) -> str:
-    kind = (
-        f'undecided ({" or ".join(joint.candidates)})' if joint.kind == 'undecided' else joint.kind
-    )
-    return f'{joint.child} is {kind} on {joint.parent}'
 
 
 def _parameters(joint: TreeJoint) -> list[str]:

@@ -24,7 +24,6 @@ from emppi_ros.core.pose import to_rotation
 from emppi_ros.recordings.signals import covariance_triangles
 
 _MOVED = float(stats.chi2.ppf(0.95, 6))  # squares of two poses between which a part moved
-_NOT_SHOWN = ('static', 'undecided')
 
 
 @dataclass(frozen=True)
@@ -61,32 +60,13 @@ class PoseFrame(NamedTuple):
     covariances: Mapping[str, Array]
 
 
-class StampedCovariance(NamedTuple):
-    """The covariance (6, 6) of the pose of a part at one time [s]."""
-
-    part: str
-    time: float
-    covariance: Array
-
-
 class PoseHistory(NamedTuple):
-    """
-    What is known of the motion so far.
+    """What is known of the motion so far."""
 
-    Attributes
-    ----------
-    kept : tuple of PoseFrame
-        Frames in the order of time.
-    open : PoseFrame or None
-        The newest frame, to which poses of other parts may be added.
-    waiting : tuple of StampedCovariance
-        Covariances that came before their poses.
-
-    """
-
-    kept: tuple[PoseFrame, ...] = ()
-    open: PoseFrame | None = None
-    waiting: tuple[StampedCovariance, ...] = ()
+    kept: tuple[PoseFrame, ...] = ()  # in the order of time
+    open: PoseFrame | None = None  # the newest, to which poses of other parts may be added
+    # parts, times and covariances that came before their poses
+    waiting: tuple[tuple[str, float, Array], ...] = ()
 
     def has_covariances(self, part: str) -> bool:
         """Whether covariances of a part are known: its other frames have the nearest ones."""
@@ -94,26 +74,12 @@ class PoseHistory(NamedTuple):
 
 
 class ArticulationProposal(NamedTuple):
-    """
-    A kinematic tree from the motion so far.
+    """A kinematic tree from the motion so far."""
 
-    Attributes
-    ----------
-    time : float
-        Of the last frame [s].
-    tree : KinematicTree
-        The most probable tree.
-    kinds : dict
-        Part -> type of its joint; `undecided` also if the part has not moved.
-    evidence : dict
-        Part -> log odds [nats] of this type against the next one; NaN without a joint.
-
-    """
-
-    time: float
+    time: float  # of the last frame [s]
     tree: KinematicTree
-    kinds: dict[str, str]
-    evidence: dict[str, float]
+    kinds: dict[str, str]  # types of joints by part; `undecided` also if the part has not moved
+    evidence: dict[str, float]  # log odds [nats] of these against the next; NaN without a joint
 
 
 def add(
@@ -139,10 +105,9 @@ def add(
             if len(kept) > settings.frames:
                 kept = kept[::2]
         history = PoseHistory(kept, PoseFrame(time, {name: pose}, {}), history.waiting)
-    waiting = history.waiting
-    history = history._replace(waiting=())
+    waiting, history = history.waiting, history._replace(waiting=())
     for one in waiting:
-        history = _attach(settings, history, one)
+        history = _attach(settings, history, *one)
     return history
 
 
@@ -161,7 +126,7 @@ def add_covariance(
     """
     triangle = covariance_triangles(covariance[None])
     (own,) = tracks.from_triangles(f'covariance/{name}', triangle)
-    return _attach(settings, history, StampedCovariance(name, time, own))
+    return _attach(settings, history, name, time, own)
 
 
 def propose(
@@ -173,10 +138,7 @@ def propose(
         tree = topology.infer(given, seed)
     except IdentificationError:
         return None
-    kinds = {
-        joint.child: 'undecided' if joint.kind in _NOT_SHOWN else joint.kind
-        for joint in tree.joints
-    }
+    kinds = {one.child: one.kind.replace('static', 'undecided') for one in tree.joints}
     found = {joint.child: log_odds(tree, joint) for joint in tree.joints}
     return ArticulationProposal(float(given.time[-1]), tree, kinds, found)
 
@@ -212,10 +174,13 @@ def log_odds(tree: KinematicTree, joint: TreeJoint) -> float:
 
 
 def _attach(
-    settings: OnlineArticulationConfig, history: PoseHistory, known: StampedCovariance
+    settings: OnlineArticulationConfig,
+    history: PoseHistory,
+    name: str,
+    time: float,
+    covariance: Array,
 ) -> PoseHistory:
     """Return the history with a covariance in its frame, or among those that wait."""
-    name, time, covariance = known
     frames = (*history.kept, history.open) if history.open is not None else history.kept
     for i, frame in reversed(list(enumerate(frames))):
         if frame.time < time - settings.same_stamp_s:
@@ -227,23 +192,20 @@ def _attach(
             return history._replace(kept=(*history.kept[:i], added, *history.kept[i + 1 :]))
     if history.open is not None and time < history.open.time - settings.same_stamp_s:
         return history
-    return history._replace(waiting=(*history.waiting, known)[-settings.frames :])
+    waiting = (*history.waiting, (name, time, covariance))
+    return history._replace(waiting=waiting[-settings.frames :])
 
 
 def _is_new(settings: OnlineArticulationConfig, before: PoseFrame, frame: PoseFrame) -> bool:
     """Return whether a part moved since a frame, or came into view, or enough time passed."""
     if frame.time - before.time >= settings.rest_s or set(frame.poses) - set(before.poses):
         return True
-    return any(_square(settings, before, frame, name) > _MOVED for name in frame.poses)
-
-
-def _square(
-    settings: OnlineArticulationConfig, before: PoseFrame, after: PoseFrame, name: str
-) -> float:
-    """Return the squared distance of two poses of a part in units of their noise."""
-    first, second = before.poses[name], after.poses[name]
-    turn = to_rotation(second[3:]) * to_rotation(first[3:]).inv()
-    shift = np.concatenate([second[:3] - first[:3], turn.as_rotvec()])
     usual = settings.noise.covariance()
-    noise = before.covariances.get(name, usual) + after.covariances.get(name, usual)
-    return float(shift @ np.linalg.solve(noise, shift))
+    for name, second in frame.poses.items():
+        first = before.poses[name]
+        turn = to_rotation(second[3:]) * to_rotation(first[3:]).inv()
+        shift = np.concatenate([second[:3] - first[:3], turn.as_rotvec()])
+        noise = before.covariances.get(name, usual) + frame.covariances.get(name, usual)
+        if shift @ np.linalg.solve(noise, shift) > _MOVED:
+            return True
+    return False

@@ -18,7 +18,6 @@ from emppi_ros.priors import prior_file
 from emppi_ros.priors.prior_file import DataSource, ParameterPrior, PriorFile
 from emppi_ros.tasks.task import Task
 
-METHOD = 'articulate'
 _SAMPLES = 200
 _AXES, _PLACE = ('jnt_axis', 'jnt_articulation'), 'jnt_pos'
 _LEAST_RAD, _LEAST_M = 1e-4, 1e-5  # spreads: none is exact
@@ -57,18 +56,16 @@ def make(
             f'{task.where}: no prior: its jointed objects with uncertain joints are '
             f'{", ".join(task.jointed) or "none"}, and the tracks have {", ".join(parts)}'
         )
-    return PriorFile(METHOD, tuple(sources), columns, (1.0,) * _SAMPLES, {'seed': seed})
+    return PriorFile('articulate', tuple(sources), columns, (1.0,) * _SAMPLES, {'seed': seed})
 
 
 def _decided(joint: TreeJoint, task: Task) -> TreeJoint:
     """Return the joint; IdentificationError unless it is a hinge or a slide on the world."""
     if joint.parent != WORLD or joint.kind not in ('revolute', 'prismatic'):
-        kind = joint.kind
-        if kind == 'undecided':
-            kind = f'undecided ({" or ".join(joint.candidates)}): record a longer motion'
+        advice = ': record a longer motion' if joint.kind == 'undecided' else ''
         raise IdentificationError(
             f'{task.where}: object {joint.child!r} has a hinge or a slide on the world; in the '
-            f'tracks it is on {joint.parent!r}: {kind}'
+            f'tracks it is on {joint.parent!r}: {joint.description}{advice}'
         )
     return joint
 

@@ -14,23 +14,21 @@ from emppi_ros.recordings.signals import Signal
 from emppi_ros.viz.palette import SERIES
 from emppi_ros.viz.report import plots
 
-REPORT, AXES, POSITIONS = 'report.md', 'axes.png', 'positions.png'
 _KINDS = ('static', 'prismatic', 'revolute', 'screw')
 
 
 def write(tree: KinematicTree, folder: Path) -> list[Path]:
     """Write report and pictures to a folder, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / REPORT]
-    pictures = {AXES: draw_axes}
+    pictures = {'axes.png': draw_axes}
     if any(mjcf.joint_names(joint) for joint in tree.joints):
-        pictures[POSITIONS] = draw_positions
-    written[0].write_text(to_text(tree, tuple(pictures)), encoding='utf-8')
+        pictures['positions.png'] = draw_positions
+    report = folder / 'report.md'
+    report.write_text(to_text(tree, tuple(pictures)), encoding='utf-8')
     for name, draw in pictures.items():
         with plots.styled():
             draw(tree).savefig(folder / name, dpi=110)
-        written.append(folder / name)
-    return written
+    return [report, *(folder / name for name in pictures)]
 
 
 def to_text(tree: KinematicTree, pictures: Sequence[str] = ()) -> str:
@@ -77,16 +75,17 @@ def signals(tree: KinematicTree) -> list[Signal]:
     """Return the joint positions as signals, without frames that the joint does not explain."""
     found = []
     for joint in tree.joints:
-        for column, (name, unit) in enumerate(mjcf.joint_names(joint)):
-            values = joint.q[:, column]
+        columns = [
+            (name, unit, joint.q[:, i]) for i, (name, unit) in enumerate(mjcf.joint_names(joint))
+        ]
+        if joint.candidates[0] == 'screw' and joint.model is not None:
+            along = float(joint.model.pitch) * joint.q[:, 0]
+            columns.append((joint.child + mjcf.TRANSLATION, 'm', along))
+        for name, unit, values in columns:
             here = np.isfinite(values)
             if here.any():
                 time = tree.tracks.time[here]
                 found.append(Signal('position', name, unit, time, values[here], name))
-        if joint.candidates[0] == 'screw' and joint.model is not None:
-            name, here = joint.child + mjcf.TRANSLATION, np.isfinite(joint.q[:, 0])
-            along = float(joint.model.pitch) * joint.q[here, 0]
-            found.append(Signal('position', name, 'm', tree.tracks.time[here], along, name))
     return found
 
 
@@ -99,8 +98,8 @@ def _entry(joint: TreeJoint) -> dict[str, object]:
     entry: dict[str, object] = {'on': joint.parent, 'joint': joint.kind}
     if joint.kind == 'undecided':
         entry['candidates'] = ' or '.join(joint.candidates)
-    if DOF.get(joint.candidates[0]) == 1 and joint.model is not None:
-        entry['axis'] = ' '.join(f'{value:.3f}' for value in joint.model.axis)
+    if axis := _axis(joint):
+        entry['axis'] = axis
         entry['axis_sd_deg'] = float(np.degrees(joint.axis_sd_rad))
         entry['range'] = _range(joint)
     if joint.candidates[0] == 'screw' and joint.model is not None:
@@ -111,6 +110,13 @@ def _entry(joint: TreeJoint) -> dict[str, object]:
     return entry
 
 
+def _axis(joint: TreeJoint) -> str:
+    """Return the axis of a hinge, slide or screw; '' of others."""
+    if DOF.get(joint.candidates[0]) != 1 or joint.model is None:
+        return ''
+    return ' '.join(f'{value:.3f}' for value in joint.model.axis)
+
+
 def _range(joint: TreeJoint) -> str:
     if joint.candidates[0] == 'prismatic':
         return f'{1000.0 * joint.travel:.0f} mm'
@@ -118,45 +124,32 @@ def _range(joint: TreeJoint) -> str:
 
 
 def _joint_row(joint: TreeJoint) -> tuple[str, ...]:
-    kind = joint.kind
-    if kind == 'undecided':
-        kind = f'undecided: {" or ".join(joint.candidates)}'
+    kind, axis = joint.description, _axis(joint)
     if joint.candidates[0] == 'screw' and joint.model is not None:
         kind += f', {1000.0 * float(joint.model.pitch):.2f} mm/rad'
-    axial = DOF.get(joint.candidates[0]) == 1 and joint.model is not None
-    axis = ' '.join(f'{value:.3f}' for value in joint.model.axis) if axial and joint.model else '-'
     return (
-        joint.child, joint.parent, kind, axis,
-        _number(float(np.degrees(joint.axis_sd_rad)), '.2f'),
-        _number(1000.0 * joint.pivot_sd_m, '.2f'),
-        _range(joint) if axial else '-',
-        _number(joint.residual, '.2f'),
-        f'{100.0 * joint.explained:.0f} %',
+        joint.child, joint.parent, kind, axis or '-', _number(np.degrees(joint.axis_sd_rad)),
+        _number(1000.0 * joint.pivot_sd_m), _range(joint) if axis else '-',
+        _number(joint.residual), f'{100.0 * joint.explained:.0f} %',
     )  # fmt: skip
 
 
 def _pair_row(pair: Pair) -> tuple[str, ...]:
     selection = pair.selection
-    cells = []
-    for kind in _KINDS:
-        fit = selection.fits.get(kind)
-        if fit is None:
-            cells.append('-')
-            continue
-        text = f'{np.sqrt(fit.joint.scale):.3g}'
-        cells.append(f'{text} ({fit.reason})' if fit.reason else text)
-    kind = selection.kind
-    if kind == 'undecided':
-        kind = ' or '.join(selection.candidates)
+    cells = ['-'] * len(_KINDS)
+    for column, kind in enumerate(_KINDS):
+        if fit := selection.fits.get(kind):
+            reason = f' ({fit.reason})' if fit.reason else ''
+            cells[column] = f'{np.sqrt(fit.joint.scale):.3g}{reason}'
     return (
-        f'{pair.parent} - {pair.child}', kind, *cells, f'{np.sqrt(selection.scale):.2f}',
-        f'{selection.correlation:.1f}', f'{100.0 * pair.explained:.0f} %',
-        'yes' if np.isfinite(pair.cost) else 'no',
+        f'{pair.parent} - {pair.child}', ' or '.join(selection.candidates), *cells,
+        f'{np.sqrt(selection.scale):.2f}', f'{selection.correlation:.1f}',
+        f'{100.0 * pair.explained:.0f} %', 'yes' if np.isfinite(pair.cost) else 'no',
     )  # fmt: skip
 
 
-def _number(value: float, form: str) -> str:
-    return format(value, form) if np.isfinite(value) else '-'
+def _number(value: float) -> str:
+    return f'{value:.2f}' if np.isfinite(value) else '-'
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -168,21 +161,19 @@ def draw_axes(tree: KinematicTree) -> Figure:
     """Draw the tracks of all parts, and the axes of the joints in the first frame."""
     figure = Figure(figsize=(8.0, 7.0), layout='constrained')
     axes = figure.add_subplot(projection='3d')
-    size = _draw_tracks(axes, tree)
+    size = 0.25 * _draw_tracks(axes, tree)
     for index, joint in enumerate(tree.joints):
-        if DOF.get(joint.candidates[0]) != 1 or joint.model is None:
+        if joint.model is None or not _axis(joint):
             continue
-        parent = tree.start[joint.parent]
-        axis = parent.rotation @ joint.model.axis
-        place = parent.rotation @ joint.model.frame.position + parent.position
-        child = tree.start[joint.child].position
-        middle = place + axis * float(axis @ (child - place))
+        frame, child = tree.start[joint.parent] @ joint.model.frame, tree.start[joint.child]
+        axis = frame.rotation[:, 2]
+        middle = frame.position + axis * float(axis @ (child.position - frame.position))
         if joint.candidates[0] == 'prismatic':
-            middle = child
-        ends = np.stack([middle - 0.25 * size * axis, middle + 0.25 * size * axis])
-        color = SERIES[index % len(SERIES)]
-        axes.plot(*ends.T, color=color, lw=2.0, label=f'{joint.child}: {joint.kind}')
-        axes.plot(*np.stack([middle, child]).T, color=color, lw=0.8, ls=':')
+            middle = child.position
+        style = {'color': SERIES[index % len(SERIES)]}
+        ends = np.stack([middle - size * axis, middle + size * axis])
+        axes.plot(*ends.T, lw=2.0, label=f'{joint.child}: {joint.kind}', **style)
+        axes.plot(*np.stack([middle, child.position]).T, lw=0.8, ls=':', **style)
     axes.set(xlabel='x [m]', ylabel='y [m]', zlabel='z [m]')
     axes.set_title('Tracks (points) and axes (lines) in the first frame')
     axes.legend(loc='upper left', fontsize=9)
@@ -197,12 +188,10 @@ def _draw_tracks(axes: Axes, tree: KinematicTree) -> float:
     for index, joint in enumerate(tree.joints):
         part = by_name[joint.child]
         points = part.poses.position[part.seen]
-        centre = np.median(points, axis=0)
-        apart = np.linalg.norm(points - centre, axis=1)
-        points = points[apart <= 3.0 * np.quantile(apart, 0.8) + 1e-6]
+        distance = np.linalg.norm(points - np.median(points, axis=0), axis=1)
+        points = points[distance <= 3.0 * np.quantile(distance, 0.8) + 1e-6]
         drawn.append(points)
-        jointed = DOF.get(joint.candidates[0]) == 1
-        label = None if jointed else f'{joint.child}: {joint.kind}'
+        label = None if _axis(joint) else f'{joint.child}: {joint.kind}'
         color = SERIES[index % len(SERIES)]
         axes.plot(*points.T, '.', color=color, ms=3, alpha=0.5, label=label)
     return float(max(np.ptp(np.concatenate(drawn), axis=0).max(), 0.1))
@@ -210,12 +199,14 @@ def _draw_tracks(axes: Axes, tree: KinematicTree) -> float:
 
 def draw_positions(tree: KinematicTree) -> Figure:
     """Draw the joint positions over time."""
-    shown = [(joint, mjcf.joint_names(joint)) for joint in tree.joints if mjcf.joint_names(joint)]
+    shown = [
+        (joint, names, SERIES[index % len(SERIES)])
+        for index, joint in enumerate(tree.joints)
+        if (names := mjcf.joint_names(joint))
+    ]
     figure = Figure(figsize=(8.0, 1.9 * len(shown) + 0.6), layout='constrained')
     rows = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
-    order = [joint.child for joint in tree.joints]
-    for axis, (joint, names) in zip(rows, shown, strict=True):
-        color = SERIES[order.index(joint.child) % len(SERIES)]
+    for axis, (joint, names, color) in zip(rows, shown, strict=True):
         for column, (name, unit) in enumerate(names):
             style = {'color': color, 'ms': 3, 'alpha': 1.0 - 0.3 * column}
             axis.plot(tree.tracks.time, joint.q[:, column], '.', label=f'{name} [{unit}]', **style)

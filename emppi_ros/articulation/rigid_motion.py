@@ -34,14 +34,8 @@ def cross(first: Array, second: Array) -> Array:
 
 def rotation_vectors(rotation: Array) -> Array:
     """Return the rotation vectors (..., 3) of matrices (..., 3, 3), of at most half a turn."""
-    axis = 0.5 * np.stack(
-        [
-            rotation[..., 2, 1] - rotation[..., 1, 2],
-            rotation[..., 0, 2] - rotation[..., 2, 0],
-            rotation[..., 1, 0] - rotation[..., 0, 1],
-        ],
-        axis=-1,
-    )
+    row, column = [2, 0, 1], [1, 2, 0]
+    axis = 0.5 * (rotation[..., row, column] - rotation[..., column, row])
     sine = np.sqrt(np.sum(axis**2, axis=-1))
     cosine = 0.5 * (np.einsum('...ii->...', rotation) - 1.0)
     angle = np.arctan2(sine, cosine)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from emppi_ros.articulation import fitting
 from emppi_ros.articulation.fitting import FittedJoint
@@ -20,83 +19,34 @@ from emppi_ros.articulation.joint_models import AXIAL, DOF, Observations
 from emppi_ros.core.arrays import Array
 from emppi_ros.recordings.noise import correlation_time
 
+# hinges and screws farther from the child are no candidates: a slide fits a circle of any large
+# radius as well as a line
+_MAX_RADIUS_M = 1.2
+_LEAST_SCREW_TURN_RAD = float(np.pi)  # of a screw: sag of a hinge looks the same
+_MAX_PITCH = 0.05  # m/rad
+_SCREW_COST = 9.2  # a screw is rarer than a hinge or a slide: twice the log odds
+_MARGIN = 6.0  # of costs, below which the type is undecided: odds of 20 to 1
+_FAR_HINGE_M = 0.8  # a slide is undecided if the motion could not show a hinge at this distance
 _SECTORS = 24  # of a turn
 
 
 @dataclass(frozen=True)
-class SelectionConfig:
-    """
-    What counts as a joint of a type.
-
-    Attributes
-    ----------
-    max_radius_m : float
-        Hinges and screws farther from the child than this are no candidates: a slide fits a
-        circle of any large radius as well as a line.
-    least_screw_turn_rad : float
-        Screws that turned less are no candidates: sag of a hinge looks the same.
-    max_pitch : float
-        Largest pitch of a screw [m/rad].
-    screw_cost : float
-        Charged for a screw, which is rarer than a hinge or a slide: twice the log odds.
-    margin : float
-        Differences of costs below this leave the type undecided: 6 are odds of 20 to 1.
-    far_hinge_m : float
-        A slide is undecided if the motion could not show a hinge at this distance.
-
-    """
-
-    max_radius_m: float = 1.2
-    least_screw_turn_rad: float = float(np.pi)
-    max_pitch: float = 0.05
-    screw_cost: float = 9.2
-    margin: float = 6.0
-    far_hinge_m: float = 0.8
-
-
-@dataclass(frozen=True)
 class TypeFit:
-    """
-    One type of joint for a pair of bodies.
+    """One type of joint for a pair of bodies."""
 
-    Attributes
-    ----------
-    joint : FittedJoint
-        Its best fit.
-    cost : float
-        Criterion; only differences have a meaning.
-    reason : str
-        Why the type is no candidate; '' if it is one.
-
-    """
-
-    joint: FittedJoint
-    cost: float
-    reason: str = ''
+    joint: FittedJoint  # its best fit
+    cost: float  # only differences have a meaning
+    reason: str = ''  # why the type is no candidate; '' if it is one
 
 
 @dataclass(frozen=True)
 class Selection:
-    """
-    The joint of a pair of bodies.
+    """The joint of a pair of bodies."""
 
-    Attributes
-    ----------
-    candidates : tuple of str
-        The type; if undecided, all types that are possible, the cheapest first.
-    fits : dict
-        Type -> fit, of all types that could be fitted.
-    scale : float
-        Squared noise of the frames, in units of their covariances; at least 1.
-    correlation : float
-        Correlation time of the residuals, in frames.
-
-    """
-
-    candidates: tuple[str, ...]
-    fits: dict[str, TypeFit]
-    scale: float
-    correlation: float
+    candidates: tuple[str, ...]  # the type; if undecided, all that are possible, cheapest first
+    fits: dict[str, TypeFit]  # by type, of all that could be fitted
+    scale: float  # squared noise of the frames, in units of their covariances; at least 1
+    correlation: float  # correlation time of the residuals, in frames
 
     @property
     def kind(self) -> str:
@@ -109,74 +59,65 @@ class Selection:
         return self.fits[self.candidates[0]].joint
 
 
-def select(seen: Observations, rng: np.random.Generator, config: SelectionConfig) -> Selection:
+def select(seen: Observations, rng: np.random.Generator) -> Selection:
     """Return the type of joint between two bodies, as far as their frames show it."""
     kinds = ['static', 'prismatic', 'revolute'] + ['screw'] * seen.oriented
     found = {kind: fit for kind in kinds if (fit := fitting.fit(kind, seen, rng)) is not None}
     reference = min(found.values(), key=lambda one: one.scale)
     scale = max(reference.scale, 1.0)
-    inliers = reference.inliers(seen.dimensions)
-    correlation = _correlation(reference.values[inliers])
+    correlation = _correlation(reference.values[reference.inliers(seen.dimensions)])
     fits = {
-        kind: TypeFit(
-            joint,
-            _cost(joint, seen, scale, correlation) + config.screw_cost * (kind == 'screw'),
-            _exclusion(joint, config),
-        )
+        kind: TypeFit(joint, _cost(joint, seen, scale, correlation), _exclusion(joint))
         for kind, joint in found.items()
     }
-    return Selection(_decide(fits, seen, scale * correlation, config), fits, scale, correlation)
+    return Selection(_decide(fits, seen, scale * correlation), fits, scale, correlation)
 
 
-def _decide(
-    fits: dict[str, TypeFit], seen: Observations, inflation: float, config: SelectionConfig
-) -> tuple[str, ...]:
+def _decide(fits: dict[str, TypeFit], seen: Observations, inflation: float) -> tuple[str, ...]:
     """Return the possible types, the cheapest first."""
     allowed = sorted(
         (kind for kind, fit in fits.items() if not fit.reason), key=lambda kind: fits[kind].cost
     )
     best = fits[allowed[0]].cost
-    close = [kind for kind in allowed if fits[kind].cost - best < config.margin]
+    close = [kind for kind in allowed if fits[kind].cost - best < _MARGIN]
     if allowed[0] == 'prismatic' and 'revolute' in fits and 'revolute' not in close:
-        shown = _hinge_power(fits['prismatic'].joint, seen, config.far_hinge_m) / inflation
-        if shown < config.margin:
+        if _hinge_power(fits['prismatic'].joint, seen) / inflation < _MARGIN:
             close.append('revolute')
     return tuple(close)
 
 
 def _cost(joint: FittedJoint, seen: Observations, scale: float, correlation: float) -> float:
     """Return the criterion of a joint."""
+    kind = joint.model.kind
     squares = fitting.truncated(joint.squares / scale, seen)
     independent = float(np.sum(seen.dimensions)) / correlation
-    positions = 2.0 * DOF[joint.model.kind] * len(squares) / correlation
-    return (
-        float(np.sum(squares)) / correlation
-        + joint.parameters * np.log(max(independent, 2.0))
-        + positions
-    )
+    positions = 2.0 * DOF[kind] * len(squares) / correlation
+    parameters = joint.parameters * np.log(max(independent, 2.0))
+    explained = float(np.sum(squares)) / correlation + parameters + positions
+    return float(explained + _SCREW_COST * (kind == 'screw'))
 
 
-def _exclusion(joint: FittedJoint, config: SelectionConfig) -> str:
+def _exclusion(joint: FittedJoint) -> str:
     """Return why a joint is no candidate, or ''."""
     model = joint.model
     if model.kind not in ('revolute', 'screw'):
         return ''
-    radius = lever_arm(joint)
-    if radius > config.max_radius_m:
+    radius = float(np.hypot(*model.child.position[:2]))  # of the child's origin from the axis
+    if radius > _MAX_RADIUS_M:
         return f'axis {radius:.2g} m away'
     if model.kind == 'screw':
         turn = _turn(joint)
-        if turn < config.least_screw_turn_rad:
+        if turn < _LEAST_SCREW_TURN_RAD:
             return f'turned {np.degrees(turn):.0f} degrees only'
-        if abs(float(model.pitch)) > config.max_pitch:
+        if abs(float(model.pitch)) > _MAX_PITCH:
             return f'pitch of {abs(float(model.pitch)):.2g} m/rad'
     return ''
 
 
 def travel(joint: FittedJoint) -> float:
-    """Return the range of joint positions, m or rad, without the outer 2 % on each side."""
+    """Return the range of positions of an axis, m or rad, without the outer 2 % on each side."""
     if joint.model.kind not in AXIAL:
-        return 0.0
+        return 0.0 if joint.model.kind == 'static' else float('nan')
     low, high = np.quantile(joint.q[:, 0], [0.02, 0.98])
     return float(high - low)
 
@@ -187,32 +128,27 @@ def _turn(screw: FittedJoint) -> float:
 
     Not the range of joint positions: noise along the axis may add whole turns.
     """
-    good = screw.squares <= screw.scale * stats.chi2.ppf(fitting.INLIER, 5)
+    good = screw.inliers(np.array(6.0))
     angles = np.mod(screw.q[good, 0], 2.0 * np.pi)
     counts, _ = np.histogram(angles, _SECTORS, (0.0, 2.0 * np.pi))
     return float(np.sum(counts > 0.01 * np.sum(good)) * 2.0 * np.pi / _SECTORS)
 
 
-def lever_arm(joint: FittedJoint) -> float:
-    """Return the distance of the child's origin from the axis [m]."""
-    return float(np.hypot(*joint.model.child.position[:2]))
-
-
-def _hinge_power(slide: FittedJoint, seen: Observations, radius: float) -> float:
+def _hinge_power(slide: FittedJoint, seen: Observations) -> float:
     """
-    Return the increase of squares if the slide were a hinge at a radius [m].
+    Return the increase of squares if the slide were a far hinge.
 
     A hinge turns the child, and bends its path by the sagitta.
     """
     q = slide.q[:, 0] - np.median(slide.q[:, 0])
     limit = 2.0 * max(travel(slide), 1e-6)
     q = q[np.abs(q) < limit]
-    sagitta = q**2 / (2.0 * radius)
+    sagitta = q**2 / (2.0 * _FAR_HINGE_M)
     line = np.polynomial.polynomial.polyfit(q, sagitta, 1)
     bent = sagitta - np.polynomial.polynomial.polyval(q, line)
     noise = np.median(np.linalg.inv(np.einsum('tij,tik->tjk', seen.whitening, seen.whitening)), 0)
     position, rotation = (np.trace(noise[part, part]) / 3.0 for part in (slice(3), slice(3, 6)))
-    turned = (q - q.mean()) / radius
+    turned = (q - q.mean()) / _FAR_HINGE_M
     return float(np.sum(bent**2) / position + np.sum(turned**2) / rotation)
 
 

@@ -6,109 +6,64 @@ parent: the tree with the least cost is then the most probable one (Chow and Liu
 that no joint holds is attached to the world by a planar or a free joint.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 import itertools
 
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from emppi_ros.articulation import evidence, fitting, joint_models, tracks
-from emppi_ros.articulation import selection as types
-from emppi_ros.articulation.fitting import FittedJoint
+from emppi_ros.articulation import evidence, fitting, joint_models, selection, tracks
 from emppi_ros.articulation.joint_models import DOF, FREE, JointModel, Observations
-from emppi_ros.articulation.selection import Selection, SelectionConfig
+from emppi_ros.articulation.selection import Selection, TypeFit
 from emppi_ros.articulation.tracks import PartTrack, Tracks
 from emppi_ros.core.arrays import Array, Bools
-from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.pose import Poses
 
-WORLD = 'world'
-_DEFAULT = SelectionConfig()
+WORLD = tracks.WORLD
 _WELL = 2.0  # squared noise, in units of the given one, of a joint that fits well
 _LEAST_FRAMES = 10  # in which both were seen
-_TRACKER_FAILS = 0.1  # share of frames in long runs without explanation that a tracker may cause
 
 
 @dataclass(frozen=True)
 class Pair:
-    """
-    Two bodies, and the joint that explains how they move.
-
-    Attributes
-    ----------
-    parent, child : str
-        Names of the bodies.
-    selection : Selection
-        Types of joints and their fits.
-    cost : float
-        Cost of the edge, in twice log odds; infinite if no joint explains the frames.
-    explained : float
-        Share of frames that the joint explains.
-    other_motion : bool
-        Whether many of the others follow one another: the joint is not the whole motion.
-    frames : (T,) array
-        In which frames both were seen.
-    observations : Observations
-        What was seen in these frames.
-
-    """
+    """Two bodies, and the joint that explains how they move."""
 
     parent: str
     child: str
     selection: Selection
-    cost: float
-    explained: float
-    other_motion: bool
-    frames: Bools
-    observations: Observations
+    cost: float  # of the edge, in twice log odds; infinite if no joint explains the frames
+    explained: float  # share of frames that the joint explains
+    other_motion: bool  # many of the others follow one another: it is not the whole motion
+    frames: Bools  # (T,), in which both were seen
+    observations: Observations  # in these frames
 
 
 @dataclass(frozen=True)
 class TreeJoint:
-    """
-    A joint of the tree.
-
-    Attributes
-    ----------
-    parent, child : str
-        Names of the bodies.
-    kind : str
-        Type: static, prismatic, revolute, screw, planar, free or undecided.
-    candidates : tuple of str
-        Types that are possible; the model is of the first.
-    model : JointModel or None
-        The joint with position 0 in the first frame that it explains; None if free.
-    q : (T, k) array
-        Joint positions, NaN where there is none.
-    axis_sd_rad, pivot_sd_m : float
-        Standard deviations of the axis' direction, and of its place across it; NaN without.
-    travel : float
-        Range of the joint position, m or rad.
-    residual : float
-        Root mean square of the whitened residuals in explained frames: 1 if noise is as given.
-    explained : float
-        Share of frames that the joint explains.
-    alternatives : tuple of (str, str, float)
-        Edges that could replace this one, and by how much they are worse (twice log odds).
-    covariance : (12, 12) array or None
-        Of the place of the joint, as in `fitting.covariance`; None if free.
-
-    """
+    """A joint of the tree."""
 
     parent: str
     child: str
-    kind: str
-    candidates: tuple[str, ...]
-    model: JointModel | None
-    q: Array
+    kind: str  # static, prismatic, revolute, screw, planar, free or undecided
+    candidates: tuple[str, ...]  # types that are possible; the model is of the first
+    model: JointModel | None  # with position 0 in the first frame it explains; None if free
+    q: Array  # (T, k), joint positions, NaN where there is none
+    # standard deviations of the axis' direction, and of its place across it; NaN without
     axis_sd_rad: float
     pivot_sd_m: float
-    travel: float
-    residual: float
-    explained: float
+    travel: float  # range of the joint position, m or rad
+    residual: float  # root mean square in explained frames: 1 if noise is as given
+    explained: float  # share of frames that the joint explains
+    # edges that could replace this one, and by how much they are worse (twice log odds)
     alternatives: tuple[tuple[str, str, float], ...] = ()
-    covariance: Array | None = None
+    covariance: Array | None = None  # (12, 12), as in `fitting.covariance`; None if free
+
+    @property
+    def description(self) -> str:
+        """The type; if it is undecided, with those that are possible."""
+        possible = f' ({" or ".join(self.candidates)})' if self.kind == 'undecided' else ''
+        return self.kind + possible
 
 
 @dataclass(frozen=True)
@@ -139,47 +94,41 @@ class KinematicTree:
         return next(one for one in self.joints if one.child == child)
 
 
-@dataclass(frozen=True)
-class _Base:
-    """How a part moves in the world if no joint holds it there."""
-
-    fit: FittedJoint | None  # planar; None: free
-    cost: float
-    explained: float
-
-
 def infer(
-    given: Tracks,
-    seed: int = 0,
-    config: SelectionConfig = _DEFAULT,
-    progress: Callable[[float], None] = lambda _: None,
+    given: Tracks, seed: int = 0, progress: Callable[[float], None] = lambda _: None
 ) -> KinematicTree:
     """Return the most probable kinematic tree; IdentificationError if tracks are too short."""
     tracks.check(given, 'tracks')
     nodes = [tracks.world(len(given.time)), *given.parts]
     pairs: dict[tuple[int, int], Pair] = {}
-    possible = _possible_pairs(nodes)
-    for done, (i, j) in enumerate(possible, start=1):
+    for done, (i, j) in enumerate(_possible_pairs(nodes), start=1):
         rng = np.random.default_rng([seed, i, j])
-        if (found := compare(nodes[i], nodes[j], rng, config)) is not None:
+        if (found := _compare(nodes[i], nodes[j], rng)) is not None:
             pairs[i, j] = found
         progress(float(done))
     bases = {j: _base(nodes[0], nodes[j], seed, pairs.get((0, j))) for j in range(1, len(nodes))}
-    for j, base in bases.items():
-        if base.fit is not None and (0, j) in pairs and pairs[0, j].other_motion:
-            pairs[0, j] = replace(pairs[0, j], cost=np.inf)  # a planar joint is the whole motion
     costs = {edge: one.cost for edge, one in pairs.items()}
-    for j, base in bases.items():
-        costs[0, j] = min(costs.get((0, j), np.inf), base.cost)
+    for j, (cost, planar) in bases.items():
+        if planar is not None and (0, j) in pairs and pairs[0, j].other_motion:
+            pairs[0, j] = replace(pairs[0, j], cost=np.inf)  # a planar joint is the whole motion
+            costs[0, j] = np.inf
+        costs[0, j] = min(costs.get((0, j), np.inf), cost)
     edges = _spanning_tree(len(nodes), costs)
-    joints = []
-    for parent, child in edges:
-        others = _alternatives(edges, (parent, child), costs, [one.name for one in nodes])
-        joints.append(_tree_joint(nodes, pairs, bases, parent, child, others))
-    start = {WORLD: Poses(np.zeros(3), np.eye(3))}
-    by_name = {one.name: one for one in given.parts}
-    for joint in joints:
-        start[joint.child] = _start(joint, start[joint.parent], by_name[joint.child])
+    joints, start = list[TreeJoint](), {WORLD: Poses(np.zeros(3), np.eye(3))}
+    for i, j in edges:
+        pair = pairs.get((i, j)) or pairs.get((j, i))
+        if i == 0 and (pair is None or bases[j][0] < pair.cost):
+            pair = bases[j][1]
+        others = _alternatives(edges, (i, j), costs, [one.name for one in nodes])
+        if pair is None:
+            joint = _free_joint(nodes[i].name, nodes[j], others)
+        else:
+            joint = _tree_joint(pair, nodes[i].name, nodes[j], others)
+        place = nodes[j].poses.at(int(np.argmax(nodes[j].seen)))
+        if joint.model is not None:
+            place = start[joint.parent] @ (joint.model.frame @ joint.model.child)
+        start[joint.child] = place
+        joints.append(joint)
     return KinematicTree(given, tuple(joints), tuple(pairs.values()), start)
 
 
@@ -189,46 +138,36 @@ def count_pairs(given: Tracks) -> int:
 
 
 def _possible_pairs(nodes: Sequence[PartTrack]) -> list[tuple[int, int]]:
-    """Return the pairs (parent, child) to compare; the parent has rotations."""
-    indices = itertools.permutations(range(len(nodes)), 2)
-    return [(i, j) for i, j in indices if _may_join(nodes, i, j)]
+    """Return the pairs (parent, child) to compare: each once, and the parent has rotations."""
+    return [
+        (i, j)
+        for i, j in itertools.permutations(range(len(nodes)), 2)
+        if j > 0 and (i == 0 or nodes[i].oriented) and (i < j or not nodes[j].oriented)
+    ]
 
 
-def _may_join(nodes: Sequence[PartTrack], i: int, j: int) -> bool:
-    """Return whether to compare a pair in this order: once, and the parent has rotations."""
-    if j == 0 or not (i == 0 or nodes[i].oriented):
-        return False
-    return i < j or not nodes[j].oriented
-
-
-def compare(
-    parent: PartTrack, child: PartTrack, rng: np.random.Generator, config: SelectionConfig
-) -> Pair | None:
+def _compare(parent: PartTrack, child: PartTrack, rng: np.random.Generator) -> Pair | None:
     """Return the joint of two bodies; None if they were hardly seen together."""
     poses, covariance, frames = tracks.pair(parent, child)
     if np.sum(frames) < _LEAST_FRAMES:
         return None
     seen = fitting.observe(poses, covariance)
-    selection = types.select(seen, rng, config)
-    total, explained = evidence.edge_cost(selection.best, seen, selection.scale)
-    other_motion = _has_other_motion(selection.best, seen)
-    return Pair(parent.name, child.name, selection, total, explained, other_motion, frames, seen)
+    selected = selection.select(seen, rng)
+    total, explained = evidence.edge_cost(selected.best, seen, selected.scale)
+    other_motion = evidence.has_other_motion(selected.best, seen)
+    return Pair(parent.name, child.name, selected, total, explained, other_motion, frames, seen)
 
 
-def _has_other_motion(joint: FittedJoint, seen: Observations) -> bool:
-    """Return whether more frames than a tracker fails in belong to another motion."""
-    return float(np.mean(evidence.other_motion(joint, seen))) > _TRACKER_FAILS
-
-
-def _base(world: PartTrack, part: PartTrack, seed: int, pair: Pair | None) -> _Base:
+def _base(
+    world: PartTrack, part: PartTrack, seed: int, pair: Pair | None
+) -> tuple[float, Pair | None]:
     """
-    Return the planar joint by which a part moves in the world, or a free one.
+    Return the cost of a part that nothing holds, and its planar joint, None if it is free.
 
     Without a planar one if its pair with the world has a joint that explains the frames well.
     """
-    poses, covariance, _ = tracks.pair(world, part)
+    poses, covariance, frames = tracks.pair(world, part)
     seen = fitting.observe(poses, covariance)
-    free = float(np.sum(evidence.free_costs(seen)))
     held = (
         pair is not None
         and np.isfinite(pair.cost)
@@ -239,28 +178,26 @@ def _base(world: PartTrack, part: PartTrack, seed: int, pair: Pair | None) -> _B
     if seen.oriented and not held:
         planar = fitting.fit('planar', seen, np.random.default_rng(seed))
     if planar is not None:
-        total, explained = evidence.edge_cost(planar, seen, max(planar.scale, 1.0))
-        if np.isfinite(total) and not _has_other_motion(planar, seen):
-            return _Base(planar, total, explained)
-    return _Base(None, free, 1.0)
+        scale = max(planar.scale, 1.0)
+        total, explained = evidence.edge_cost(planar, seen, scale)
+        if np.isfinite(total) and not evidence.has_other_motion(planar, seen):
+            selected = Selection(('planar',), {'planar': TypeFit(planar, total)}, scale, 1.0)
+            return total, Pair(WORLD, part.name, selected, total, explained, False, frames, seen)
+    return float(np.sum(evidence.free_costs(seen))), None
 
 
-def _spanning_tree(count: int, costs: dict[tuple[int, int], float]) -> list[tuple[int, int]]:
+def _spanning_tree(count: int, costs: Mapping[tuple[int, int], float]) -> list[tuple[int, int]]:
     """Return the edges (parent, child) of the tree from the world outwards."""
-    finite = [cost for cost in costs.values() if np.isfinite(cost)]
+    finite = {edge: cost for edge, cost in costs.items() if np.isfinite(cost)}
     matrix = np.zeros((count, count))
-    for (i, j), cost in costs.items():
-        if np.isfinite(cost):  # zeros are no edges, and costs may be negative
-            matrix[min(i, j), max(i, j)] = cost - min(finite) + 1.0
-    rows, columns = minimum_spanning_tree(matrix).nonzero()
-    neighbours: dict[int, list[int]] = {i: [] for i in range(count)}
-    for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
-        neighbours[i].append(j)
-        neighbours[j].append(i)
+    for edge, cost in finite.items():  # zeros are no edges, and costs may be negative
+        matrix[min(edge), max(edge)] = cost - min(finite.values()) + 1.0
+    linked = minimum_spanning_tree(matrix).toarray() > 0.0
+    linked |= linked.T
     edges, reached, queue = [], {0}, [0]
     while queue:
         parent = queue.pop(0)
-        for child in sorted(set(neighbours[parent]) - reached):
+        for child in sorted(set(np.flatnonzero(linked[parent]).tolist()) - reached):
             edges.append((parent, child))
             reached.add(child)
             queue.append(child)
@@ -270,18 +207,15 @@ def _spanning_tree(count: int, costs: dict[tuple[int, int], float]) -> list[tupl
 def _alternatives(
     edges: Sequence[tuple[int, int]],
     cut: tuple[int, int],
-    costs: dict[tuple[int, int], float],
+    costs: Mapping[tuple[int, int], float],
     names: Sequence[str],
 ) -> tuple[tuple[str, str, float], ...]:
     """Return the three cheapest edges that could replace one, and how much worse they are."""
-    side, grown = {cut[1]}, True
-    while grown:
-        grown = False
-        for i, j in edges:
-            if (i, j) != cut and (i in side) != (j in side):
-                side |= {i, j}
-                grown = True
-    own = _edge_cost(costs, cut)
+    side = {cut[1]}
+    for parent, child in edges:  # parents first
+        if parent in side:
+            side.add(child)
+    own = costs[cut] if cut in costs else costs[cut[::-1]]
     others = sorted(
         (cost - own, names[i], names[j])
         for (i, j), cost in costs.items()
@@ -290,97 +224,45 @@ def _alternatives(
     return tuple((parent, child, worse) for worse, parent, child in others[:3])
 
 
-def _edge_cost(costs: dict[tuple[int, int], float], edge: tuple[int, int]) -> float:
-    return costs[edge] if edge in costs else costs[edge[1], edge[0]]
+def _free_joint(
+    parent: str, part: PartTrack, alternatives: tuple[tuple[str, str, float], ...]
+) -> TreeJoint:
+    """Return the joint of a part that moves freely."""
+    nothing = float('nan')
+    return TreeJoint(
+        parent, part.name, FREE, (FREE,), None, np.full((len(part.seen), 0), nothing), nothing,
+        nothing, nothing, nothing, 1.0, alternatives,
+    )  # fmt: skip
 
 
 def _tree_joint(
-    nodes: Sequence[PartTrack],
-    pairs: dict[tuple[int, int], Pair],
-    bases: dict[int, _Base],
-    parent: int,
-    child: int,
-    alternatives: tuple[tuple[str, str, float], ...],
+    pair: Pair, parent: str, part: PartTrack, alternatives: tuple[tuple[str, str, float], ...]
 ) -> TreeJoint:
-    """Return the joint of an edge of the tree, in its direction and by the conventions."""
-    names = nodes[parent].name, nodes[child].name
-    count = len(nodes[0].seen)
-    pair = pairs.get((parent, child)) or pairs.get((child, parent))
-    if parent == 0 and (pair is None or bases[child].cost < pair.cost):
-        base = bases[child]
-        return _base_joint(nodes[0], nodes[child], base, count, alternatives)
-    assert pair is not None  # edges come from pairs and bases
-    joint = pair.selection.best
-    if (pair.parent, pair.child) != names:
-        joint = fitting.inverted(joint)
+    """Return the joint of a pair, in the direction of the tree and by the conventions."""
+    selected, seen = pair.selection, pair.observations
+    joint = selected.best if pair.parent == parent else fitting.inverted(selected.best)
     model, sign = joint_models.with_axis_convention(joint.model)
-    good = joint.inliers(pair.observations.dimensions)
-    q = np.full((count, DOF[model.kind]), np.nan)
-    places = np.flatnonzero(pair.frames)[good]
+    good = joint.inliers(seen.dimensions)
     own = sign * joint.q[good]
-    if model.kind == 'revolute' and len(own):
-        own = np.unwrap(own, axis=0)
-    if len(own) and DOF[model.kind]:
+    if len(own) and model.kind == 'planar':
+        model = model._replace(frame=model.frame @ joint_models.motion(model, own[:1]).at(0))
+        own = joint_models.fit_positions(model, seen)[0][good]
+    elif len(own) and DOF[model.kind]:
+        if model.kind == 'revolute':
+            own = np.unwrap(own, axis=0)
         model = joint_models.with_zero_at(model, own[0])
         own = own - own[0]
-    q[places] = own
-    travel = types.travel(joint._replace(q=own)) if len(own) else 0.0
-    inflation = pair.selection.scale * pair.selection.correlation
+    q = np.full((len(pair.frames), DOF[model.kind]), np.nan)
+    q[np.flatnonzero(pair.frames)[good]] = own
+    travel = selection.travel(joint._replace(q=own)) if len(own) else 0.0
+    inflation = selected.scale * selected.correlation
     axis_sd, pivot_sd = fitting.uncertainty(joint, inflation)
-    freedom = np.maximum(pair.observations.dimensions - DOF[model.kind], 1.0)[good]
+    freedom = np.maximum(seen.dimensions - DOF[model.kind], 1.0)[good]
     residual = float(np.sqrt(np.sum(joint.squares[good]) / max(np.sum(freedom), 1.0)))
-    kind, candidates = pair.selection.kind, pair.selection.candidates
+    kind, candidates = selected.kind, selected.candidates
     if pair.other_motion:
         kind, candidates = 'undecided', (*candidates, FREE)
     return TreeJoint(
-        *names, kind, candidates, model, q, axis_sd, pivot_sd,
+        parent, part.name, kind, candidates, model, q, axis_sd, pivot_sd,
         travel, residual, pair.explained, alternatives, fitting.covariance(joint, inflation),
     )  # fmt: skip
-
-
-def _base_joint(
-    world: PartTrack,
-    part: PartTrack,
-    base: _Base,
-    count: int,
-    alternatives: tuple[tuple[str, str, float], ...],
-) -> TreeJoint:
-    """Return the planar or free joint of a part on the world."""
-    nothing = float('nan')
-    if base.fit is None:
-        return TreeJoint(
-            world.name, part.name, FREE, (FREE,), None, np.full((count, 0), nothing), nothing,
-            nothing, nothing, nothing, 1.0, alternatives,
-        )  # fmt: skip
-    poses, covariance, frames = tracks.pair(world, part)
-    seen = fitting.observe(poses, covariance)
-    good = base.fit.inliers(seen.dimensions)
-    first = base.fit.q[good][0] if good.any() else np.zeros(3)
-    model = base.fit.model
-    moved = model.frame @ joint_models.motion(model, first[None]).at(0)
-    model = model._replace(frame=moved)
-    positions, _ = joint_models.fit_positions(model, seen)
-    q = np.full((count, 3), nothing)
-    q[np.flatnonzero(frames)[good]] = positions[good]
-    squares = base.fit.squares[good]
-    freedom = np.sum(np.maximum(seen.dimensions[good] - DOF['planar'], 1.0))
-    return TreeJoint(
-        world.name, part.name, 'planar', ('planar',), model, q, nothing, nothing, nothing,
-        float(np.sqrt(np.sum(squares) / max(freedom, 1.0))), base.explained, alternatives,
-        fitting.covariance(base.fit, max(base.fit.scale, 1.0)),
-    )  # fmt: skip
-
-
-def _start(joint: TreeJoint, parent: Poses, part: PartTrack) -> Poses:
-    """Return the pose of a part in the world at joint position 0."""
-    if joint.model is None:
-        return part.poses.at(int(np.argmax(part.seen)))
-    return parent @ (joint.model.frame @ joint.model.child)
-
-
-def require_unique(parts: Sequence[PartTrack]) -> None:
-    """Raise IdentificationError if a part has the name of the world, or of another one."""
-    names = [part.name for part in parts]
-    for name in names:
-        if name == WORLD or names.count(name) > 1:
-            raise IdentificationError(f'pose/{name}: this name is taken: rename the part')

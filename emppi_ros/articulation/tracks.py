@@ -16,14 +16,18 @@ from emppi_ros.recordings import bags, tables
 from emppi_ros.recordings.signals import covariance_matrices
 from emppi_ros.tracking.tracker import TRACKED, PartEstimate
 
+WORLD = 'world'
 UNKNOWN_SD = 100.0  # rad or m, for what was not measured
 MIN_FRAMES = 10
 _POSE = ('x', 'y', 'z', 'qw', 'qx', 'qy', 'qz')
 ERRORS = ('x', 'y', 'z', 'rx', 'ry', 'rz')  # order of covariances
+_WORDS = {  # of a column's name: how many, which, and an example
+    'pose': (1, _POSE, 'pose/door.x [m]'),
+    'covariance': (2, ERRORS, 'covariance/door.x.rx [m rad]'),
+}
 _COLUMN = re.compile(r'(?P<kind>pose|covariance)/(?P<of>[^ ]+) \[(?P<unit>[^]]+)\]')
 _LENGTH_TOLERANCE = 0.01  # of quaternions, which were rounded when printed
 _BRIDGED = 2.5  # usual periods: gaps over which poses are interpolated to a common clock
-_SYMMETRY = 1e-6  # relative, of covariances
 
 
 @dataclass(frozen=True)
@@ -41,26 +45,12 @@ class Noise:
 
 @dataclass(frozen=True)
 class PartTrack:
-    """
-    Poses of one part in the world frame.
-
-    Attributes
-    ----------
-    name : str
-        Name of the part.
-    poses : Poses
-        Poses (T); identity where the part was not seen.
-    covariance : (T, 6, 6) array
-        Of the position [m] and of rotations about the axes of the world [rad].
-    seen : (T,) array
-        In which frames the part was seen.
-
-    """
+    """Poses of one part in the world frame."""
 
     name: str
-    poses: Poses
-    covariance: Array
-    seen: Bools
+    poses: Poses  # (T); identity where the part was not seen
+    covariance: Array  # (T, 6, 6), of the position [m] and of rotations about the world's axes
+    seen: Bools  # (T,), in which frames the part was seen
 
     @property
     def oriented(self) -> bool:
@@ -82,7 +72,7 @@ def world(frames: int) -> PartTrack:
     """Return the world as a part that never moves, and whose pose is known."""
     rotation = np.broadcast_to(np.eye(3), (frames, 3, 3))
     poses = Poses(np.zeros((frames, 3)), rotation)
-    return PartTrack('world', poses, np.zeros((frames, 6, 6)), np.ones(frames, bool))
+    return PartTrack(WORLD, poses, np.zeros((frames, 6, 6)), np.ones(frames, bool))
 
 
 def from_arrays(
@@ -123,12 +113,8 @@ def from_estimates(
     """Return the tracks of all parts from estimates of B parts in T images (T, B)."""
     parts = []
     for name, images in zip(names, zip(*estimates, strict=True), strict=True):
-        poses = Poses(
-            np.array([one.position for one in images]), np.array([one.rotation for one in images])
-        )
-        covariance = np.array([one.covariance for one in images])
-        seen = np.array([one.status == TRACKED for one in images])
-        parts.append(PartTrack(name, poses, covariance, seen))
+        position, rotation, covariance, status, _ = map(np.array, zip(*images, strict=True))
+        parts.append(PartTrack(name, Poses(position, rotation), covariance, status == TRACKED))
     return Tracks(time, tuple(parts))
 
 
@@ -148,65 +134,58 @@ def read(files: Sequence[Path], noise: Noise = Noise()) -> Tracks:
 
 
 def check(tracks: Tracks, where: str) -> None:
-    """Raise IdentificationError unless each part was seen in enough frames."""
+    """Raise IdentificationError unless names are unique, and each part was seen often enough."""
     if not tracks.parts:
         raise IdentificationError(f'{where}: no tracked part')
+    names = [WORLD, *(part.name for part in tracks.parts)]
     for part in tracks.parts:
+        place = f'{where}: pose/{part.name}'
+        if names.count(part.name) > 1:
+            raise IdentificationError(f'{place}: this name is taken: rename the part')
         if (count := int(np.sum(part.seen))) < MIN_FRAMES:
             raise IdentificationError(
-                f'{where}: pose/{part.name}: seen in {count} of {len(part.seen)} frames, expected '
-                f'at least {MIN_FRAMES}'
+                f'{place}: seen in {count} of {len(part.seen)} frames, expected at least '
+                f'{MIN_FRAMES}'
             )
 
 
 def _from_table(path: Path, noise: Noise) -> Tracks:
-    time, columns = tables.read_columns(path)
+    time, table = tables.read_columns(path)
     if np.any(np.diff(time) <= 0.0):
         row = int(np.argmax(np.diff(time) <= 0.0))
         raise IdentificationError(
             f'{path}: time_s: row {row + 1} is not after the one before, at {time[row]:.6g} s: '
             'sort the rows, and remove repeated ones'
         )
-    poses: dict[str, dict[str, Array]] = {}
-    covariances: dict[str, dict[str, Array]] = {}
+    columns: dict[str, dict[str, dict[str, Array]]] = {'pose': {}, 'covariance': {}}
     ignored = []
-    for column, values in columns.items():
+    for column, values in table.items():
         match = _COLUMN.fullmatch(column)
         if match is None:
             ignored.append(column)
             continue
-        if match['kind'] == 'pose':
-            name, part = _split(path, column, match['of'], 1, _POSE)
-            poses.setdefault(name, {})[part[0]] = values
-        else:
-            name, pair = _split(path, column, match['of'], 2, ERRORS)
-            covariances.setdefault(name, {})['.'.join(pair)] = values
+        kind = match['kind']
+        count, allowed, example = _WORDS[kind]
+        name, *words = match['of'].rsplit('.', count)
+        if len(words) != count or not set(words) <= set(allowed) or not name:
+            raise IdentificationError(
+                f'{path}: column {column!r}: expected a name such as {example!r}; words: '
+                + ', '.join(allowed)
+            )
+        columns[kind].setdefault(name, {})['.'.join(words)] = values
+    poses, covariances = columns.values()
     if not poses:
         raise IdentificationError(
             f"{path}: no poses: expected columns such as 'pose/door.x [m]', 'pose/door.qw [1]'; "
-            f'found {", ".join(columns)}'
+            f'found {", ".join(table)}'
         )
     if lonely := sorted(set(covariances) - set(poses)):
         raise IdentificationError(f'{path}: covariance/{lonely[0]}: no pose/{lonely[0]}')
     parts = tuple(
-        _part(path, name, columns, covariances.get(name), noise) for name, columns in poses.items()
+        _part(path, name, pose, covariances.get(name), noise) for name, pose in poses.items()
     )
     notes = (f'ignored columns: {", ".join(ignored)}',) if ignored else ()
     return Tracks(time, parts, notes)
-
-
-def _split(
-    path: Path, column: str, text: str, count: int, allowed: Sequence[str]
-) -> tuple[str, list[str]]:
-    """Return the name of the part, and the last words of a column's name."""
-    name, *words = text.rsplit('.', count)
-    if len(words) != count or any(word not in allowed for word in words) or not name:
-        example = 'pose/door.x [m]' if count == 1 else 'covariance/door.x.rx [m rad]'
-        raise IdentificationError(
-            f'{path}: column {column!r}: expected a name such as {example!r}; words: '
-            + ', '.join(allowed)
-        )
-    return name, words
 
 
 def _part(
@@ -217,26 +196,25 @@ def _part(
     noise: Noise,
 ) -> PartTrack:
     """Return the track of a part from its columns."""
-    missing = [part for part in _POSE if part not in columns]
+    missing = [word for word in _POSE if word not in columns]
     if missing and missing != list(_POSE[3:]):
         raise IdentificationError(
             f'{path}: pose/{name}: no column for {", ".join(missing)}: expected '
             f'{", ".join(_POSE)}, or x, y, z alone'
         )
-    position = np.column_stack([columns[part] for part in _POSE[:3]])
-    quaternion = None if missing else np.column_stack([columns[part] for part in _POSE[3:]])
-    covariance = None
-    if covariances is not None:
-        covariance = _covariance(path, name, covariances, len(position), bool(missing))
+    position = np.column_stack([columns[word] for word in _POSE[:3]])
+    quaternion = None if missing else np.column_stack([columns[word] for word in _POSE[3:]])
     try:
-        part = from_arrays(name, position, quaternion, covariance, noise)
+        part = from_arrays(name, position, quaternion, noise=noise)
     except IdentificationError as error:
         raise IdentificationError(f'{path}: {error}') from None
-    if covariance is None:
+    if covariances is None:
         return part
+    where = f'{path}: covariance/{name}'
+    covariance = _covariance(where, covariances, len(position), bool(missing))
     seen = part.seen & np.isfinite(covariance).all(axis=(1, 2))
     valid = np.where(seen[:, None, None], covariance, np.eye(6))
-    _require_definite(f'{path}: covariance/{name}', valid)
+    _require_definite(where, valid)
     return PartTrack(name, part.poses, valid, seen)
 
 
@@ -252,20 +230,20 @@ def _require_definite(where: str, covariance: Array) -> None:
 
 
 def _covariance(
-    path: Path, name: str, columns: Mapping[str, Array], frames: int, positions_only: bool
+    where: str, columns: Mapping[str, Array], frames: int, positions_only: bool
 ) -> Array:
     """Return covariances (T, 6, 6); entries off the diagonal that have no column are 0."""
     result = np.zeros((frames, 6, 6))
     needed = ERRORS[:3] if positions_only else ERRORS
     if missing := [word for word in needed if f'{word}.{word}' not in columns]:
         raise IdentificationError(
-            f'{path}: covariance/{name}: no column for the variance of {", ".join(missing)}, such '
-            f'as covariance/{name}.{missing[0]}.{missing[0]}'
+            f'{where}: no column for the variance of {", ".join(missing)}, such as '
+            f'.{missing[0]}.{missing[0]}'
         )
     if positions_only:
         result[:, 3:, 3:] = UNKNOWN_SD**2 * np.eye(3)
     for pair, values in columns.items():
-        row, column = (ERRORS.index(word) for word in pair.split('.'))
+        row, column = map(ERRORS.index, pair.split('.'))
         result[:, row, column] = result[:, column, row] = values
     return result
 

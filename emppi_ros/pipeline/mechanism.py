@@ -13,7 +13,7 @@ from emppi_ros.priors import prior_file
 from emppi_ros.priors.prior_file import hash_file
 from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.tracking import parts as parts_files
-from emppi_ros.tracking.parts import TrackerConfig
+from emppi_ros.tracking.fitting import TrackerConfig
 
 _NOISE = Noise()
 
@@ -45,14 +45,12 @@ def articulate(
         IdentificationError if tracks are too short or names are not unique.
 
     """
-    where = 'tracks'
     if isinstance(given, VideoTracks):
         given = given.tracks
     elif not isinstance(given, Tracks):
         files = [Path(given)] if isinstance(given, str | Path) else list(given)
-        given, where = tracks.read(files, noise), ', '.join(map(str, files))
-    tracks.check(given, where)
-    topology.require_unique(given.parts)
+        given = tracks.read(files, noise)
+        tracks.check(given, ', '.join(map(str, files)))
     return topology.infer(given, seed, progress=progress)
 
 

@@ -21,38 +21,25 @@ from emppi_ros.recordings.signals import UNITS, Signal, covariance_triangles
 from emppi_ros.tracking import depth_video, smoothing
 from emppi_ros.tracking import parts as parts_files
 from emppi_ros.tracking.depth_video import DepthVideo
+from emppi_ros.tracking.fitting import TrackerConfig
+from emppi_ros.tracking.joint_tracker import JointTracker
 from emppi_ros.tracking.jointed_parts import JointedParts
-from emppi_ros.tracking.part_tracker import PartTracker
-from emppi_ros.tracking.parts import PartsFile, TrackerConfig
-from emppi_ros.tracking.tracker import HIDDEN, LOST, TRACKED, PartEstimate
+from emppi_ros.tracking.parts import PartsFile
+from emppi_ros.tracking.tracker import HIDDEN, LOST, TRACKED, PartEstimate, PartTracker
 
 _TOPICS = DepthTopics()
 
 
 class VideoOfParts(NamedTuple):
-    """
-    A depth video, and what to track in it.
-
-    Attributes
-    ----------
-    parts : PartsFile
-        The parts and their scene.
-    video : DepthVideo
-        The images.
-    joints : dict
-        Times [s] and positions [rad or m] of joints of the scene, such as those of a robot.
-    joints_from : str
-        Where these are from, for errors.
-    notes : list of str
-        What a reader of the results must know.
-
-    """
+    """A depth video, and what to track in it."""
 
     parts: PartsFile
     video: DepthVideo
+    # times [s] and positions [rad or m] of joints of the scene, such as those of a robot, and
+    # where these are from, for errors
     joints: Mapping[str, tuple[Array, Array]]
     joints_from: str = ''
-    notes: Sequence[str] = ()
+    notes: Sequence[str] = ()  # what a reader of the results must know
 
 
 class TrackedImage(NamedTuple):
@@ -61,7 +48,7 @@ class TrackedImage(NamedTuple):
     number: int
     time: float
     image: Array
-    tracker: PartTracker
+    tracker: PartTracker | JointTracker
     estimates: list[PartEstimate]
 
 
@@ -119,12 +106,10 @@ class VideoTracks:
         """Return in how many images each part is tracked, hidden or lost, and how well."""
         summary: dict[str, dict[str, Any]] = {}
         for name, images in zip(self.names, zip(*self.estimates, strict=True), strict=True):
-            seen = [one.covariance for one in images if one.status == TRACKED]
-            summary[name] = {'tracked': len(seen)} | {
-                status: sum(one.status == status for one in images) for status in (HIDDEN, LOST)
-            }
-            if seen:
-                covariance = np.array(seen)
+            status = [one.status for one in images]
+            summary[name] = {word: status.count(word) for word in (TRACKED, HIDDEN, LOST)}
+            if TRACKED in status:
+                covariance = np.array([one.covariance for one in images if one.status == TRACKED])
                 sds = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
                 summary[name]['sd_mm'] = 1e3 * float(np.median(np.linalg.norm(sds[:, :3], axis=1)))
                 variances = np.linalg.eigvalsh(covariance[:, 3:, 3:])
@@ -146,17 +131,15 @@ def read_video(
     table with positions of joints of the scene, by default the joint states of a bag. ConfigError
     names what is missing.
     """
-    is_bag = path.suffix.lower() == SUFFIX or (path.is_dir() and any(path.glob(f'*{SUFFIX}')))
     file = parts_files.load_parts(parts) if isinstance(parts, Path) else parts
-    notes, recorded, joints_from = [], dict[str, tuple[Array, Array]](), str(path)
-    if is_bag:
+    recorded, notes = dict[str, tuple[Array, Array]](), list[str]()
+    if path.suffix.lower() == SUFFIX or (path.is_dir() and any(path.glob(f'*{SUFFIX}'))):
         bag = depth_bag.read(Bag(path, namespace), topics)
         video, notes = bag.video, [bag.cut] if bag.cut else []
-        if file is None and bag.task is None:
-            raise ConfigError(f'--parts: missing; {path} has no task on emppi/task')
-        if file is None and bag.task is not None:
+        if file is None:
+            if bag.task is None:
+                raise ConfigError(f'--parts: missing; {path} has no task on emppi/task')
             file = parts_files.of_task(bag.task, TrackerConfig())
-        assert file is not None
         names = scene.names(file.model, 'joint')
         scalar = {n for i, n in enumerate(names) if scene.is_scalar(file.model, i)}
         recorded = {name: track for name, track in bag.joints.items() if name in scalar}
@@ -164,16 +147,15 @@ def read_video(
         raise ConfigError('--parts: missing; only a bag with a task goes without it')
     else:
         video = depth_video.read(path)
-    if joints is not None:
-        if file.settings.background == 'none':
-            raise ConfigError('--joints: `background: none` in --parts leaves out the whole scene')
-        joints_from = f'--joints {joints}'
-        recorded = {
-            one.of: (one.time, one.values) for one in tables.read(joints) if one.kind == 'position'
-        }
-        if not recorded:
-            raise ConfigError(f"{joints_from}: no column such as 'position/elbow [rad]'")
-    return VideoOfParts(file, video, recorded, joints_from, notes)
+    if joints is None:
+        return VideoOfParts(file, video, recorded, str(path), notes)
+    if file.settings.background == 'none':
+        raise ConfigError('--joints: `background: none` in --parts leaves out the whole scene')
+    signals = [one for one in tables.read(joints) if one.kind == 'position']
+    if not signals:
+        raise ConfigError(f"--joints {joints}: no column such as 'position/elbow [rad]'")
+    recorded = {one.of: (one.time, one.values) for one in signals}
+    return VideoOfParts(file, video, recorded, f'--joints {joints}', notes)
 
 
 def track(
@@ -213,31 +195,30 @@ def track(
     if not isinstance(video, VideoOfParts):
         video = read_video(Path(video), None if parts is None else Path(parts))
     file, images = video.parts, video.video
-    jointed = None
-    if model is not None:
+    tracker: PartTracker | JointTracker
+    if model is None:
+        tracker = PartTracker(parts_files.prepare_parts(file, images.camera), file.start)
+    else:
         loaded = scene.load_scene(Path(model))
         jointed = prefix_errors(f'--model {model}', JointedParts, loaded, file.names)
-    tracker = PartTracker(file, images.camera, jointed=jointed)
+        tracker = JointTracker(parts_files.prepare_parts(file, images.camera), jointed)
     estimates: list[list[PartEstimate]] = []
     durations, qpos = [], []
     for i, moment in enumerate(images.time.tolist()):
         image, mask = images.image(i), None if images.mask is None else images.mask(i)
         began = time.perf_counter()
-        joints = {
-            name: float(np.interp(moment, *samples)) for name, samples in video.joints.items()
-        }
-        if joints:
-            prefix_errors(video.joints_from, tracker.move_robot, joints)
+        if video.joints:
+            joints = {k: float(np.interp(moment, *samples)) for k, samples in video.joints.items()}
+            prefix_errors(video.joints_from, tracker.tracked.move_robot, joints)
         estimates.append(tracker.track(moment, image, mask))
         durations.append(time.perf_counter() - began)
-        if tracker.qpos is not None and any(one.status == TRACKED for one in estimates[-1]):
+        is_tracked = any(one.status == TRACKED for one in estimates[-1])
+        if isinstance(tracker, JointTracker) and is_tracked:
             qpos.append((moment, tracker.qpos))
         watch(TrackedImage(i, moment, image, tracker, estimates[-1]))
     if smooth:
-        estimates = smoothing.smooth_estimates(
-            images.time.tolist(), estimates, tracker.tracked.shapes
-        )
-    positions = [] if jointed is None else _joint_signals(jointed.model, qpos)
+        estimates = smoothing.smooth_estimates(images.time, estimates, tracker.tracked.shapes)
+    positions = [] if model is None else _joint_signals(loaded, qpos)
     notes = (*video.notes, *_losses(file.names, images.time, estimates))
     return VideoTracks(
         file.names, images.time, estimates, positions, 1e3 * float(np.median(durations)), notes

@@ -16,10 +16,9 @@ from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tasks.task import Task
 from emppi_ros.tracking import parts
 from emppi_ros.tracking.camera import Camera
-from emppi_ros.tracking.part_tracker import PartTracker
-from emppi_ros.tracking.parts import TrackerConfig
+from emppi_ros.tracking.fitting import TrackerConfig
 from emppi_ros.tracking.renderer import SceneRenderer, body_poses
-from emppi_ros.tracking.tracker import TRACKED
+from emppi_ros.tracking.tracker import TRACKED, PartTracker
 
 _REACH_M = 0.03  # objects move less from one image to the next
 
@@ -69,7 +68,7 @@ class DepthTracking:
         image = self._camera.take(qpos, truth)
         if self._tracker is None:
             start = body_poses(self._camera.data, self._parts.bodies)
-            self._tracker = PartTracker(self._parts, self._view, start)
+            self._tracker = PartTracker(parts.prepare_parts(self._parts, self._view), start)
         joints = {name: float(qpos[row]) for name, row in self._joints.items()}
         estimates = self._tracker.track(time, image, joints=joints)
         return {

@@ -18,29 +18,16 @@ _TO_OPTICAL = np.diag([1.0, -1.0, -1.0])  # MuJoCo's cameras look along -z, with
 
 @dataclass(frozen=True)
 class Camera:
-    """
-    A camera without distortion, which does not move.
+    """A camera without distortion, which does not move."""
 
-    Attributes
-    ----------
-    width, height : int
-        Size of the image [px].
-    fx, fy, cx, cy : float
-        Intrinsics [px], as in `sensor_msgs/CameraInfo`: pixel (0, 0) has its centre at (0, 0).
-    position : (3,) tuple
-        In the world [m].
-    rotation : (9,) tuple
-        Rows of the rotation matrix; the optical frame has x to the right, y down, z ahead.
-
-    """
-
-    width: int
+    width: int  # px
     height: int
-    fx: float
+    fx: float  # px, as in `sensor_msgs/CameraInfo`: pixel (0, 0) has its centre at (0, 0)
     fy: float
     cx: float
     cy: float
-    position: tuple[float, ...] = (0.0, 0.0, 0.0)
+    position: tuple[float, ...] = (0.0, 0.0, 0.0)  # in the world [m]
+    # rows of the rotation matrix of the optical frame: x to the right, y down, z ahead
     rotation: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:

@@ -4,8 +4,7 @@ Read depth images, camera intrinsics and static transforms from messages.
 Messages are those of rclpy or of a bag: only their fields are used.
 """
 
-from collections.abc import Mapping, Sequence
-import functools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,10 +86,9 @@ def find_pose(known: Mapping[str, StaticTransform], frame: str, target: str) -> 
             f'no static transform from {frame!r} to {target!r}: /tf_static leads to '
             f'{chains[0][-1]!r} and {chains[1][-1]!r}; publish the pose of the camera, or give it'
         )
-    pose, origin = (_along(known, chain[: chain.index(common)]) for chain in chains)
+    pose, origin = IDENTITY, IDENTITY  # of both frames in the common one
+    for name in chains[0][: chains[0].index(common)]:
+        pose = known[name].pose @ pose
+    for name in chains[1][: chains[1].index(common)]:
+        origin = known[name].pose @ origin
     return origin.inverse() @ pose
-
-
-def _along(known: Mapping[str, StaticTransform], chain: Sequence[str]) -> Pose:
-    """Return the pose of the first frame of a chain in the parent of its last one."""
-    return functools.reduce(lambda pose, name: known[name].pose @ pose, chain, IDENTITY)

@@ -18,7 +18,7 @@ from PIL import Image
 
 from emppi_ros.core import config, paths
 from emppi_ros.core.arrays import Array, Bools
-from emppi_ros.core.errors import ConfigError
+from emppi_ros.core.errors import ConfigError, prefix_errors
 from emppi_ros.core.pose import Pose
 from emppi_ros.tracking import camera
 from emppi_ros.tracking.camera import Camera
@@ -30,26 +30,12 @@ _LENGTH_TOLERANCE = 1e-3  # of quaternions
 
 @dataclass(frozen=True)
 class DepthVideo:
-    """
-    A depth video.
-
-    Attributes
-    ----------
-    camera : Camera
-        Intrinsics and pose.
-    time : (T,) array
-        Times of the images [s].
-    image : function
-        Returns an image (h, w) [m] by its number, with NaN or 0 where there is no depth.
-    mask : function or None
-        Returns where parts may be (h, w), by the number of the image.
-
-    """
+    """Images of a camera by their numbers, at times (T,) [s]."""
 
     camera: Camera
     time: Array
-    image: Callable[[int], Array]
-    mask: Callable[[int], Bools] | None = None
+    image: Callable[[int], Array]  # (h, w) [m], with NaN or 0 where there is no depth
+    mask: Callable[[int], Bools] | None = None  # (h, w), where parts may be
 
 
 @dataclass(frozen=True)
@@ -95,12 +81,8 @@ def read(path: Path) -> DepthVideo:
     if mask is not None:
         _check(path, 'mask', mask, depth.shape)
     _check(path, 'intrinsics', content['intrinsics'], (4,))
-    camera = _camera(
-        path, depth.shape[1:], content['intrinsics'], content['camera_position'],
-        content['camera_quaternion'],
-    )  # fmt: skip
     return DepthVideo(
-        camera,
+        _camera(path, depth.shape[1:], *(content[name] for name in _KEYS[2:])),
         _check_times(path, time.astype(np.float64)),
         lambda i: depth[i].astype(np.float64),
         None if mask is None else lambda i: mask[i].astype(bool),
@@ -135,23 +117,15 @@ def _read_folder(folder: Path) -> DepthVideo:
     else:
         time = np.arange(len(files)) / settings.rate_hz
     shape = _read_png(files[0]).shape
-    camera = _camera(
-        where, shape, (settings.fx, settings.fy, settings.cx, settings.cy), settings.position,
-        settings.quaternion,
-    )  # fmt: skip
-
-    def image(i: int) -> Array:
-        values = _read_png(files[i])
-        _check(files[i], 'image', values, shape)
-        return settings.depth_scale_m * values.astype(np.float64)
-
-    def mask(i: int) -> Bools:
-        values = _read_png(folder / MASKS / files[i].name)
-        _check(folder / MASKS / files[i].name, 'mask', values, shape)
-        return values > 0
-
-    masked = (folder / MASKS).is_dir()
-    return DepthVideo(camera, _check_times(folder, time), image, mask if masked else None)
+    intrinsics = settings.fx, settings.fy, settings.cx, settings.cy
+    masks = folder / MASKS
+    mask = (lambda i: _read_png(masks / files[i].name, shape) > 0) if masks.is_dir() else None
+    return DepthVideo(
+        _camera(where, shape, intrinsics, settings.position, settings.quaternion),
+        _check_times(folder, time),
+        lambda i: settings.depth_scale_m * _read_png(files[i], shape).astype(np.float64),
+        mask,
+    )
 
 
 def _seconds(file: Path, where: Path) -> float:
@@ -163,7 +137,8 @@ def _seconds(file: Path, where: Path) -> float:
         ) from None
 
 
-def _read_png(file: Path) -> npt.NDArray[Any]:
+def _read_png(file: Path, shape: tuple[int, ...] | None = None) -> npt.NDArray[Any]:
+    """Return the values (h, w) of a picture; ConfigError if it has colours or another shape."""
     try:
         with Image.open(file) as picture:
             values = np.asarray(picture)
@@ -171,7 +146,7 @@ def _read_png(file: Path) -> npt.NDArray[Any]:
         raise ConfigError(f'{file}: cannot be read: {error}') from None
     if values.ndim != 2:
         raise ConfigError(f'{file}: found {values.shape[-1]} channels, expected one')
-    return values
+    return values if shape is None else _check(file, 'image', values, shape)
 
 
 def _camera(path: Path, shape: Any, intrinsics: Any, position: Any, quaternion: Any) -> Camera:
@@ -179,18 +154,14 @@ def _camera(path: Path, shape: Any, intrinsics: Any, position: Any, quaternion: 
     length = float(np.linalg.norm(turn))
     if abs(length - 1.0) > _LENGTH_TOLERANCE:
         raise ConfigError(f'{path}: quaternion: found one of length {length:.4g}, expected 1')
-    try:
-        return camera.posed(shape[1], shape[0], intrinsics, Pose(np.asarray(position), turn))
-    except ConfigError as error:
-        raise ConfigError(f'{path}: {error}') from None
+    pose = Pose(np.asarray(position), turn)
+    return prefix_errors(str(path), camera.posed, shape[1], shape[0], intrinsics, pose)
 
 
 def _check(path: Path, name: str, values: npt.NDArray[Any], shape: Any) -> npt.NDArray[Any]:
     """Return an array; ConfigError if its shape is another one (None: any)."""
-    same = values.ndim == len(shape) and all(
-        size in (None, own) for size, own in zip(shape, values.shape, strict=True)
-    )
-    if not same:
+    sizes = [own if size is None else size for size, own in zip(shape, values.shape, strict=False)]
+    if values.ndim != len(shape) or values.shape != tuple(sizes):
         expected = ', '.join('any' if size is None else str(size) for size in shape)
         raise ConfigError(f'{path}: {name}: found the shape {values.shape}, expected ({expected})')
     return values

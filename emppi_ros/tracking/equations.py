@@ -9,7 +9,6 @@ the ray r (of depth 1), changes by n.(v + w x (X - p)) / (n.r).
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.arrays import Array
 
@@ -21,25 +20,14 @@ _LARGEST_STEP = 0.5  # of the radius
 
 
 class PoseEquations(NamedTuple):
-    """
-    Gauss-Newton's equations of one part (n = 6), or of joints.
+    """Gauss-Newton's equations of one part (n = 6), or of joints."""
 
-    Attributes
-    ----------
-    information : (n, n) array
-        Sum of J' W J.
-    gradient : (n,) array
-        Sum of J' W e.
+    information: Array  # (n, n), sum of J' W J
+    gradient: Array  # (n,), sum of J' W e
+    known: Array  # (n, n), less than the information if errors of neighbours are correlated
 
-    """
 
-    information: Array
-    gradient: Array
-
-    def __add__(self, other: object) -> 'PoseEquations':
-        """Return the equations of two sets of measurements."""
-        assert isinstance(other, PoseEquations)
-        return PoseEquations(self.information + other.information, self.gradient + other.gradient)
+NOTHING_KNOWN = PoseEquations(np.zeros((6, 6)), np.zeros(6), np.zeros((6, 6)))
 
 
 class Shape(NamedTuple):
@@ -50,9 +38,10 @@ class Shape(NamedTuple):
 
 
 def make_equations(slopes: Array, errors: Array, weights: Array) -> PoseEquations:
-    """Return the equations of slopes (n, 6), errors (n,) and weights (n,)."""
+    """Return the equations of slopes (n, 6), independent errors (n,) and weights (n,)."""
     weighted = slopes * weights[:, None]
-    return PoseEquations(weighted.T @ slopes, weighted.T @ errors)
+    information = weighted.T @ slopes
+    return PoseEquations(information, weighted.T @ errors, information)
 
 
 def depth_slopes(points: Array, normals: Array, rays: Array, origin: Array) -> Array:
@@ -82,56 +71,38 @@ def tukey(errors: Array, limit: Array | float) -> Array:
 
 
 class Displacement(NamedTuple):
-    """
-    A step of a pose (n = 6), or of joints.
+    """A step of a pose (n = 6), or of joints."""
 
-    Attributes
-    ----------
-    step : (n,) array
-        Displacement of the origin, and rotation.
-    covariance : (n, n) array
-        Of the displacement; large in directions that the image does not show.
-    seen : (n, n) array
-        Projection of displacements on directions that the image shows.
-
-    """
-
-    step: Array
-    covariance: Array
-    seen: Array
+    step: Array  # (n,)
+    covariance: Array  # (n, n), large in directions that the image does not show
+    seen: Array  # (n, n), projection of displacements on directions that the image shows
 
 
-def solve(
-    equations: PoseEquations, information: Array, centre: Array, radius: float
-) -> Displacement:
+def solve(equations: PoseEquations, centre: Array, radius: float) -> Displacement:
     """
     Return the step of a pose along directions that the image shows.
 
     Directions are those of displacements of the part's centre, which lies at `centre` (3,) from
     its origin, and of rotations times its radius. Those that would be known to less than a tenth
-    of the radius, or far less than others, are left out. `information` (6, 6) says how well: it is
-    less than that of the equations if their errors are correlated.
+    of the radius, or far less than others, are left out.
     """
-    return solve_along(equations, information, centred(centre, radius), radius)
+    return solve_along(equations, centred(centre, radius), radius)
 
 
-def solve_along(
-    equations: PoseEquations, information: Array, basis: Array, radius: float
-) -> Displacement:
+def solve_along(equations: PoseEquations, basis: Array, radius: float) -> Displacement:
     """
     Return the step along directions that are shown, as `solve` does, of any n coordinates.
 
     `basis` (n, n) takes displacements of surfaces [m] to the coordinates.
     """
-    values, vectors = np.linalg.eigh(basis.T @ information @ basis)
+    values, vectors = np.linalg.eigh(basis.T @ equations.known @ basis)
     shown = values > max((_LARGEST_SD * radius) ** -2, _RELATIVE * values[-1])
-    safe = np.where(shown, values, 1.0)
     along = basis @ vectors[:, shown]
     step = vectors[:, shown] @ np.linalg.solve(
         along.T @ equations.information @ along, along.T @ equations.gradient
     )
     step *= min(1.0, _LARGEST_STEP * radius / max(float(np.linalg.norm(step)), 1e-12))
-    variance = np.where(shown, 1.0 / safe, (UNSEEN_RAD * radius) ** 2)
+    variance = np.where(shown, 1.0 / np.where(shown, values, 1.0), (UNSEEN_RAD * radius) ** 2)
     covariance = (vectors * variance) @ vectors.T
     projection = (vectors * shown) @ vectors.T
     return Displacement(
@@ -148,8 +119,3 @@ def centred(centre: Array, radius: float) -> Array:
     result[:3, 3:] = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     result[:, 3:] /= radius
     return result
-
-
-def displace(position: Array, rotation: Array, step: Array) -> tuple[Array, Array]:
-    """Return position (3,) and rotation matrix (3, 3) after a displacement (6,)."""
-    return position + step[:3], Rotation.from_rotvec(step[3:]).as_matrix() @ rotation

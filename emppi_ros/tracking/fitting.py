@@ -1,170 +1,279 @@
 """Fit poses of parts to one depth image, by Gauss-Newton steps on the rendered depth."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
+import mujoco
 import numpy as np
+from scipy.spatial.transform import Rotation
 
-from emppi_ros.core.arrays import Array
+from emppi_ros.core import config
+from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.errors import PoseError
 from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import equations, outlines, surfaces
-from emppi_ros.tracking.equations import Displacement, PoseEquations
+from emppi_ros.tracking.camera import Camera
+from emppi_ros.tracking.equations import NOTHING_KNOWN, Displacement, PoseEquations
 from emppi_ros.tracking.outlines import View
-from emppi_ros.tracking.parts import TUKEY, TrackedParts
-from emppi_ros.tracking.renderer import NOTHING, RenderedDepth, Window
+from emppi_ros.tracking.renderer import (
+    NOTHING,
+    Background,
+    MovingBackground,
+    PartRenderer,
+    Window,
+)
 
-NOTHING_KNOWN = PoseEquations(np.zeros((6, 6)), np.zeros(6))
+TUKEY = 4.685  # standard deviations: 95 % efficiency for normal errors
+FAR = 1e3  # m: depth of what a mask says is no part
 RIGHT = 3.0  # standard deviations: 99.7 % of normal errors
+FEWEST_PIXELS = 25
+_WELL = 0.95  # share of visible pixels with the right depth
+_FARTHER = 3  # reach of outlines for a part that fits badly
 _ALIGNED_POINTS = 700  # at most
+_FEWEST_POINTS = 12  # that move a part
 _CONVERGED = 5e-5  # m
-ALIGNED = 10.0 * _CONVERGED
-NARROWER = 0.7  # reach of alignment from one step to the next
+_ALIGNED = 10.0 * _CONVERGED
+_NARROWER = 0.7  # reach of alignment from one step to the next
+
+
+@dataclass(frozen=True)
+class TrackerConfig:
+    """Settings of the tracker."""
+
+    noise_sd_per_m: float = config.positive(
+        0.0037, doc='standard deviation of a depth over its square [1/m]: 9 mm at 1.6 m'
+    )
+    iterations: int = config.between(1, 50, 6, doc='Gauss-Newton steps for an image, at most')
+    alignment_steps: int = config.between(
+        0, 20, 4, doc='steps of point-to-plane alignment before them'
+    )
+    reach_m: float = config.positive(
+        0.12, doc='distance that alignment bridges between a part and its image'
+    )
+    outlines: bool = config.key(True, doc='whether outlines count')
+    outline_reach_px: int = config.between(2, 20, 6, doc='distance at which outlines are found')
+    outline_sd_px: float = config.positive(0.5, doc='standard deviation of an outline')
+    outline_lines: float = config.between(
+        1.0, 100.0, 8.0, doc='neighbouring lines across an outline whose errors are as one'
+    )
+    lost_below: float = config.fraction(
+        0.8, doc='share of visible pixels with the right depth, below which a part is lost'
+    )
+
+
+class TrackedParts:
+    """Parts as a camera sees them, with what is behind them."""
+
+    def __init__(
+        self,
+        settings: TrackerConfig,
+        model: mujoco.MjModel,
+        bodies: Sequence[int],
+        camera: Camera,
+        background: Array | None = None,
+    ) -> None:
+        """
+        Prepare the shapes of some bodies of a model; SceneError if one has no visible geom.
+
+        `background` (h, w) is the depth of the scene without the parts [m], inf where there is
+        nothing; None if it is unknown.
+        """
+        self.settings, self.camera, self.rays = settings, camera, camera.rays()
+        self.renderer = PartRenderer(model, bodies, camera)
+        self.surfaces = surfaces.sample_surfaces(model, bodies)
+        self.shapes = [one.shape for one in self.surfaces]
+        self._model, self._bodies, self._is_known = model, bodies, background is not None
+        nothing = np.full((camera.height, camera.width), np.inf)
+        self.background = Background(nothing if background is None else background)
+
+    def noise(self, depth: Array) -> Array:
+        """Return standard deviations of depths [m]."""
+        return self.settings.noise_sd_per_m * depth**2
+
+    def is_foreground(self, observed: Array, background: Array) -> Bools:
+        """Return which depths are in front of the background by more than noise."""
+        with np.errstate(invalid='ignore'):
+            return (observed < background - TUKEY * self.noise(observed)) & (observed < FAR)
+
+    def move_robot(self, joints: Mapping[str, float]) -> None:
+        """
+        Move joints of the scene behind the parts to positions [rad or m], if it is known.
+
+        SceneError if a joint is unknown, or no hinge or slide.
+        """
+        if not self._is_known:
+            return
+        robot = self.background
+        if not isinstance(robot, MovingBackground) or set(robot.joints) != set(joints):
+            robot = MovingBackground(self._model, self._bodies, tuple(joints), self.camera)
+        robot.move(joints)
+        self.background = robot
+
+    def prepare(self, last: float, time: float, image: Array, mask: Bools | None) -> Array:
+        """
+        Return an image (h, w) with NaN where there is no depth, and far away outside of a mask.
+
+        PoseError if sizes do not fit, or the time is not after that of the last image [s].
+        """
+        shape = self.camera.height, self.camera.width
+        for other in (image, mask):
+            if other is not None and other.shape != shape:
+                raise PoseError(
+                    f'image at {time:.6g} s: found {other.shape[1]} x {other.shape[0]} px, '
+                    f'expected {shape[1]} x {shape[0]}, as the intrinsics say'
+                )
+        if time <= last:
+            raise PoseError(f'image at {time:.6g} s: not after the one before, at {last:.6g} s')
+        image = np.where((image > 0.0) & np.isfinite(image), image, np.nan)
+        return image if mask is None else np.where(mask, image, FAR)
+
+
+class Placement(Protocol):
+    """Where parts are: each on its own, or on joints."""
+
+    @property
+    def poses(self) -> Poses:
+        """Poses (B) of the parts."""
+
+    def moved(
+        self, tracked: TrackedParts, found: Sequence[PoseEquations | None]
+    ) -> tuple[Self, float]:
+        """Return the placement after a step, and how far it moved the surface of any part [m]."""
+
+    def where(self, chosen: Bools, other: Self) -> Self:
+        """Return the placement of the chosen parts (B,), and of the others another one."""
+
+
+class FreeParts(NamedTuple):
+    """Parts of which each moves on its own."""
+
+    poses: Poses
+
+    def steps(
+        self, tracked: TrackedParts, found: Sequence[PoseEquations | None]
+    ) -> list[Displacement | None]:
+        """Return the step of each part that is seen."""
+        return [
+            one and equations.solve(one, turn @ shape.centre, shape.radius)
+            for one, turn, shape in zip(found, self.poses.rotation, tracked.shapes, strict=True)
+        ]
+
+    def moved(
+        self, tracked: TrackedParts, found: Sequence[PoseEquations | None]
+    ) -> tuple['FreeParts', float]:
+        """Return the parts after a step, and how far it moved the surface of any part [m]."""
+        position, rotation, most = self.poses.position.copy(), self.poses.rotation.copy(), 0.0
+        for part, one in enumerate(self.steps(tracked, found)):
+            if one is not None:
+                shift, turn = one.step[:3], one.step[3:]
+                position[part] += shift
+                rotation[part] = Rotation.from_rotvec(turn).as_matrix() @ rotation[part]
+                turned = tracked.shapes[part].radius * np.linalg.norm(turn)
+                most = max(most, float(np.linalg.norm(shift)), float(turned))
+        return FreeParts(Poses(position, rotation)), most
+
+    def where(self, chosen: Bools, other: 'FreeParts') -> 'FreeParts':
+        """Return these poses of the chosen parts (B,), and others of the others."""
+        return FreeParts(self.poses.where(chosen, other.poses))
 
 
 class Evidence(NamedTuple):
-    """
-    How well an image agrees with poses.
+    """How well an image agrees with the poses of B parts."""
 
-    Attributes
-    ----------
-    fits : (B,) array
-        Shares of visible pixels that have the right depth.
-    visible : (B,) array
-        Numbers of pixels that show the part, or something behind it.
-    scale : (B,) array
-        Squared errors of depth relative to what the noise says, at least 1.
-    gain : (B,) array
-        Mean over these pixels of how much less the squared errors of depth, in units of noise, are
-        than those of the background.
-
-    """
-
-    fits: Array
-    visible: Array
-    scale: Array
-    gain: Array
+    fits: Array  # (B,), shares of visible pixels that have the right depth
+    visible: Array  # (B,), numbers of pixels that show the part, or something behind it
+    scale: Array  # (B,), squared errors of depth relative to what the noise says, at least 1
+    gain: Array  # (B,), mean squares, in units of noise, that a visible pixel of a part explains
 
 
-class PartEquations(NamedTuple):
-    """
-    Equations of a part that an image shows.
-
-    Attributes
-    ----------
-    step : PoseEquations
-        Whose solution is the step of the pose.
-    known : (6, 6) array
-        How well the pose is known: information, where errors of neighbours are correlated.
-
-    """
-
-    step: PoseEquations
-    known: Array
+P = TypeVar('P', bound=Placement)
 
 
-class Fit(NamedTuple):
-    """Poses that were fitted to an image, with the last step of each part that is seen."""
+class Fit(NamedTuple, Generic[P]):
+    """Parts that were fitted to an image, with the last equations of each that is seen."""
 
-    poses: Poses
-    steps: list[Displacement | None]
+    placement: P
+    equations: list[PoseEquations | None]
     evidence: Evidence
 
 
-class Linearization(NamedTuple):
-    """What an image shows of parts at some poses: equations, None of parts that are not seen."""
-
-    equations: list[PartEquations | None]
-    rendered: RenderedDepth
-    window: Window
-
-
-def fit(tracked: TrackedParts, poses: Poses, image: Array, farther: int = 1) -> Fit:
+def fit_widely(tracked: TrackedParts, guess: P, image: Array) -> Fit[P]:
     """
-    Return the poses after Gauss-Newton steps; `image` has NaN where there is no depth.
+    Return the fit from a guess; parts that fit badly are aligned first, if that is better.
+
+    Alignment converges from farther away, but takes what is beside a part for the part. `image`
+    has NaN where there is no depth.
+    """
+    fitted = fit(tracked, guess, image)
+    evidence = fitted.evidence
+    bad = (evidence.fits < _WELL) & (evidence.visible >= FEWEST_PIXELS)
+    if not bad.any() or not tracked.settings.alignment_steps:
+        return fitted
+    aligned = align(tracked, guess, image).where(bad, fitted.placement)
+    wide = fit(tracked, aligned, image, _FARTHER)
+    other = fit(tracked, wide.placement, image)
+    return other if _quality(other.evidence, bad) > _quality(evidence, bad) else fitted
+
+
+def _quality(evidence: Evidence, parts: Bools) -> float:
+    """Return how many more pixels have the right depth than a wrong one, relative to noise."""
+    return float(np.sum((evidence.visible * (2.0 * evidence.fits - 1.0) / evidence.scale)[parts]))
+
+
+def fit(tracked: TrackedParts, placement: P, image: Array, farther: int = 1) -> Fit[P]:
+    """
+    Return the parts after Gauss-Newton steps.
 
     Outlines are searched `farther` away than the settings say, by this factor.
     """
-    moved = np.inf
-    for i in range(tracked.settings.iterations + 1):
-        shown = linearize(tracked, poses, image, i, farther)
-        steps = _solve(tracked, poses, shown.equations)
-        if is_last(tracked, i, moved):
+    settings, moved = tracked.settings, np.inf
+    reach = farther * settings.outline_reach_px
+    for i in range(settings.iterations + 1):
+        view, window = look(tracked, placement.poses, image, reach)
+        width = 0.5 * settings.reach_m * 0.5**i  # errors are larger at first
+        found = _part_equations(tracked, placement.poses, view, width, reach)
+        if i == settings.iterations or moved < _CONVERGED:
             break
-        poses, moved = _move(tracked, poses, steps)
-    return Fit(poses, steps, assess(tracked, image, shown))
+        placement, moved = placement.moved(tracked, found)
+    return Fit(placement, found, _assess(tracked, view, window))
 
 
-def is_last(tracked: TrackedParts, iteration: int, moved: float) -> bool:
-    """Return whether no more steps are taken, after one that moved surfaces by `moved` [m]."""
-    return iteration == tracked.settings.iterations or moved < _CONVERGED
-
-
-def linearize(
-    tracked: TrackedParts, poses: Poses, image: Array, iteration: int, farther: int
-) -> Linearization:
-    """Return what an image shows of parts in an iteration: errors are larger at first."""
-    width = 0.5 * tracked.settings.reach_m * 0.5**iteration
-    reach = farther * tracked.settings.outline_reach_px
-    rendered, window = render(tracked, poses, reach)
-    found = _part_equations(tracked, poses, image, rendered, window, width, reach)
-    return Linearization(found, rendered, window)
-
-
-def render(tracked: TrackedParts, poses: Poses, margin: int = 0) -> tuple[RenderedDepth, Window]:
-    """Return what is seen of parts, and of the background, in a window with a margin [px]."""
+def look(
+    tracked: TrackedParts, poses: Poses, image: Array, margin: int = 0
+) -> tuple[View, Window]:
+    """Return a window of an image with a margin [px] about parts, with what is rendered there."""
     tracked.renderer.place(poses)
     window = tracked.renderer.window(margin + 2)
     rendered = tracked.renderer.render(window)
     behind = tracked.background.crop(window)
-    hidden = behind < rendered.depth
-    return (
-        RenderedDepth(
-            np.minimum(rendered.depth, behind),
-            np.where(hidden, NOTHING, rendered.part),
-            rendered.normal,
-        ),
-        window,
-    )
+    depth = np.minimum(rendered.depth, behind)
+    part = np.where(behind < rendered.depth, NOTHING, rendered.part)
+    rays = tracked.rays[window.slices]
+    return View(image[window.slices], depth, part, rendered.normal, rays), window
 
 
 def _part_equations(
-    tracked: TrackedParts, poses: Poses, image: Array, rendered: RenderedDepth, window: Window,
-    width: float, reach: int,
-) -> list[PartEquations | None]:  # fmt: skip
+    tracked: TrackedParts, poses: Poses, view: View, width: float, reach: int
+) -> list[PoseEquations | None]:
     """Return Gauss-Newton's equations; errors of depth count up to a width [m] or more."""
-    settings, count = tracked.settings, len(poses.position)
-    observed, rays = image[window.slices], tracked.rays[window.slices]
-    found: list[PoseEquations | None] = [None] * count
-    for part in range(count):
-        own = (rendered.part == part) & np.isfinite(observed)
+    found: list[PoseEquations | None] = []
+    edges = _outline_equations(tracked, poses, view, reach)
+    for part, (edge, origin) in enumerate(zip(edges, poses.position, strict=True)):
+        own = (view.part == part) & np.isfinite(view.observed)
         if not own.any():
+            found.append(None)
             continue
-        depth, ray = rendered.depth[own], rays[own]
-        error, sd = observed[own] - depth, tracked.noise(depth)
+        depth, ray = view.depth[own], view.rays[own]
+        error, sd = view.observed[own] - depth, tracked.noise(depth)
         weights = equations.tukey(error, np.maximum(TUKEY * sd, width)) / sd**2
         points = np.array(tracked.camera.position) + ray * depth[:, None]
-        slopes = equations.depth_slopes(points, rendered.normal[own], ray, poses.position[part])
-        found[part] = equations.make_equations(slopes, error, weights)
-    view = View(observed, *rendered, rays)
-    outline = _outline_equations(tracked, poses, view, reach)
-    return [
-        None
-        if one is None
-        else PartEquations(one + edge, one.information + edge.information / settings.outline_lines)
-        for one, edge in zip(found, outline, strict=True)
-    ]
-
-
-def _solve(
-    tracked: TrackedParts, poses: Poses, found: Sequence[PartEquations | None]
-) -> list[Displacement | None]:
-    """Return the step of each part."""
-    steps: list[Displacement | None] = []
-    for part, one in enumerate(found):
-        shape = tracked.shapes[part]
-        centre = poses.rotation[part] @ shape.centre
-        steps.append(one and equations.solve(one.step, one.known, centre, shape.radius))
-    return steps
+        slopes = equations.depth_slopes(points, view.normal[own], ray, origin)
+        surface = equations.make_equations(slopes, error, weights)
+        known = surface.information + edge.information / tracked.settings.outline_lines
+        information = surface.information + edge.information
+        found.append(PoseEquations(information, surface.gradient + edge.gradient, known))
+    return found
 
 
 def _outline_equations(
@@ -185,32 +294,16 @@ def _outline_equations(
     ]
 
 
-def _move(
-    tracked: TrackedParts, poses: Poses, steps: Sequence[Displacement | None]
-) -> tuple[Poses, float]:
-    """Return the poses after a step, and how far it moved the surface of any part [m]."""
-    position, rotation, most = poses.position.copy(), poses.rotation.copy(), 0.0
-    for part, one in enumerate(steps):
-        if one is not None:
-            position[part], rotation[part] = equations.displace(
-                position[part], rotation[part], one.step
-            )
-            turned = tracked.shapes[part].radius * np.linalg.norm(one.step[3:])
-            most = max(most, float(np.linalg.norm(one.step[:3])), float(turned))
-    return Poses(position, rotation), most
-
-
-def assess(tracked: TrackedParts, image: Array, shown: Linearization) -> Evidence:
+def _assess(tracked: TrackedParts, view: View, window: Window) -> Evidence:
     """Return how well an image agrees with what is rendered."""
-    rendered, window = shown.rendered, shown.window
-    observed, behind = image[window.slices], tracked.background.crop(window)
+    behind = tracked.background.crop(window)
     count = len(tracked.shapes)
     fits, visible, scale, gain = np.zeros(count), np.zeros(count), np.ones(count), np.zeros(count)
     for part in range(count):
-        own = (rendered.part == part) & np.isfinite(observed)
-        depth = rendered.depth[own]
+        own = (view.part == part) & np.isfinite(view.observed)
+        depth, observed = view.depth[own], view.observed[own]
         sd = tracked.noise(depth)
-        error, other = (observed[own] - depth) / sd, (observed[own] - behind[own]) / sd
+        error, other = (observed - depth) / sd, (observed - behind[own]) / sd
         right = np.abs(error) < RIGHT
         counted = right | (error >= RIGHT)  # what is nearer hides the part
         visible[part] = counted.sum()
@@ -222,34 +315,54 @@ def assess(tracked: TrackedParts, image: Array, shown: Linearization) -> Evidenc
     return Evidence(fits, visible, scale, gain)
 
 
-def align(tracked: TrackedParts, poses: Poses, image: Array, least_reach: float = 0.0) -> Poses:
+def align(tracked: TrackedParts, placement: P, image: Array, least_reach: float = 0.0) -> P:
     """
-    Return poses after steps of alignment with what is in front of the background.
+    Return the parts after steps of alignment with what is in front of the background.
 
     Points count up to a distance [m] from the parts: `reach_m` of the settings, or more.
     """
     reach = max(tracked.settings.reach_m, least_reach)
-    points, sd = foreground(tracked, poses, image, reach)
+    points, sd = _foreground(tracked, placement.poses, image, reach)
     for i in range(tracked.settings.alignment_steps if len(points) else 0):
-        found = alignment_equations(tracked, poses, points, sd, reach * NARROWER**i)
-        poses, moved = _move(tracked, poses, _solve(tracked, poses, found))
-        if moved < ALIGNED:
+        found = _alignment(tracked, placement.poses, points, sd, reach * _NARROWER**i)
+        placement, moved = placement.moved(tracked, found)
+        if moved < _ALIGNED:
             break
-    return poses
+    return placement
 
 
-def alignment_equations(
+def _alignment(
     tracked: TrackedParts, poses: Poses, points: Array, sd: Array, reach: float
-) -> list[PartEquations | None]:
-    """Return the equations of a step of alignment with points (n, 3) within a distance [m]."""
-    found = surfaces.alignment_equations(tracked.surfaces, poses, points, sd, reach)
-    return [
-        PartEquations(found[part], found[part].information) if part in found else None
-        for part in range(len(tracked.shapes))
-    ]
+) -> list[PoseEquations | None]:
+    """
+    Return the equations of point-to-plane alignment of parts with points (n, 3) of an image.
+
+    Each point with standard deviation `sd` (n,) belongs to the part that is nearest, at most
+    `reach` [m] away. Parts with too few points have no equations.
+    """
+    distance, index = np.full((2, len(tracked.surfaces), len(points)), np.inf)
+    for part, surface in enumerate(tracked.surfaces):
+        local = (points - poses.position[part]) @ poses.rotation[part]
+        distance[part], index[part] = surface.tree.query(local, distance_upper_bound=reach)
+    nearest = np.argmin(distance, axis=0)
+    found: list[PoseEquations | None] = []
+    for part, surface in enumerate(tracked.surfaces):
+        own = (nearest == part) & np.isfinite(distance[part])
+        if own.sum() < _FEWEST_POINTS:
+            found.append(None)
+            continue
+        match = index[part, own].astype(int)
+        turn, origin = poses.rotation[part], poses.position[part]
+        place = origin + surface.points[match] @ turn.T
+        normal = surface.normals[match] @ turn.T
+        error = np.sum((points[own] - place) * normal, axis=1)
+        slopes = equations.surface_motion(place, normal, origin)
+        weights = equations.tukey(error, reach) / sd[own] ** 2
+        found.append(equations.make_equations(slopes, error, weights))
+    return found
 
 
-def foreground(
+def _foreground(
     tracked: TrackedParts, poses: Poses, image: Array, reach: float
 ) -> tuple[Array, Array]:
     """Return points (n, 3) near parts that are in front of the background, and their noise."""
@@ -258,8 +371,7 @@ def foreground(
     observed = image[window.slices]
     front = tracked.is_foreground(observed, tracked.background.crop(window))
     depth = observed[front]
-    points = (
-        np.array(tracked.camera.position) + tracked.rays[window.slices][front] * depth[:, None]
-    )
+    rays = tracked.rays[window.slices][front]
+    points = np.array(tracked.camera.position) + rays * depth[:, None]
     thin = max(len(points) // _ALIGNED_POINTS, 1)
     return points[::thin], tracked.noise(depth)[::thin]

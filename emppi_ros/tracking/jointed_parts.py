@@ -14,34 +14,64 @@ import mujoco
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from emppi_ros.core.arrays import Array
-from emppi_ros.core.errors import SceneError, unknown
+from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.errors import SceneError
 from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 from emppi_ros.tracking import equations, renderer
+from emppi_ros.tracking.equations import Displacement, PoseEquations
+from emppi_ros.tracking.fitting import TrackedParts
 
 COVARIANCE = '_covariance'  # appended to a part's name
 _SIZE = 12
 
 
 class JointedPoses(NamedTuple):
-    """
-    Poses of the parts at positions of the joints.
+    """Parts at positions of their joints."""
 
-    Attributes
-    ----------
-    poses : Poses
-        Poses of the B parts.
-    jacobian : (B, 6, k) array
-        Displacements of the parts, position and rotation, by the coordinates.
-    covariance : (6 B, 6 B) array
-        Of the displacements, because joints are not where the model says.
+    parts: 'JointedParts'
+    qpos: Array  # (nq,)
+    poses: Poses  # of the B parts
+    jacobian: Array  # (B, 6, k), displacements, position and rotation, by the coordinates
+    covariance: Array  # (6 B, 6 B), of displacements, as joints are not where the model says
 
-    """
+    def moved(
+        self, tracked: TrackedParts, found: Sequence[PoseEquations | None]
+    ) -> tuple['JointedPoses', float]:
+        """Return the parts after a step, and how far it moved the surface of any part [m]."""
+        step = self.step(tracked, found, np.ones(len(found))).step
+        most = float(self._surface_motion(tracked, step[:, None]).max())
+        return self.parts.places(self.parts.moved(self.qpos, step)), most
 
-    poses: Poses
-    jacobian: Array
-    covariance: Array
+    def where(self, _chosen: Bools, _other: 'JointedPoses') -> 'JointedPoses':
+        """Return these: the joints move all parts."""
+        return self
+
+    def step(
+        self, tracked: TrackedParts, found: Sequence[PoseEquations | None], scale: Array
+    ) -> Displacement:
+        """Return the step of the coordinates; `scale` (B,) is the squared noise of the parts."""
+        count = self.jacobian.shape[-1]
+        known, information = np.zeros((2, count, count))
+        gradient = np.zeros(count)
+        for slopes, one, noise in zip(self.jacobian, found, scale, strict=True):
+            if one is not None:
+                known += slopes.T @ one.known @ slopes / noise
+                information += slopes.T @ one.information @ slopes
+                gradient += slopes.T @ one.gradient
+        moved = self._surface_motion(tracked, np.eye(count)).max(axis=0)
+        basis = np.diag(1.0 / np.where(moved > 0.0, moved, 1.0))
+        radius = min(shape.radius for shape in tracked.shapes)
+        return equations.solve_along(PoseEquations(information, gradient, known), basis, radius)
+
+    def _surface_motion(self, tracked: TrackedParts, steps: Array) -> Array:
+        """Return how far surfaces of parts move (B, n) [m] by steps of the coordinates (k, n)."""
+        result = []
+        for part, shape in enumerate(tracked.shapes):
+            centre = self.poses.rotation[part] @ shape.centre
+            from_origin = np.linalg.inv(equations.centred(centre, shape.radius))
+            result.append(np.linalg.norm(from_origin @ self.jacobian[part] @ steps, axis=0))
+        return np.array(result)
 
 
 class JointedParts:
@@ -53,20 +83,17 @@ class JointedParts:
 
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
         """Find the bodies of the parts; SceneError if one is missing, or loops are closed."""
-        known = scene.names(model, 'body')
-        for name in names:
-            if name not in known[1:]:
-                raise SceneError(unknown('body', name, known[1:]))
-        self.model, self._bodies = model, [known.index(name) for name in names]
+        self.model = model
+        self._bodies = [scene.find(model, 'body', name) for name in names]
         self._couplings = _couplings(model)
-        driven = {one.dof for one in self._couplings}
+        driven = {model.jnt_dofadr[one.joint] for one in self._couplings}
         self.free = np.array([i for i in range(model.nv) if i not in driven], int)
         if not len(self.free):
             raise SceneError('no joint moves: expected at least one degree of freedom')
         self._known = joint_covariances(model)
 
     def places(self, qpos: Array) -> JointedPoses:
-        """Return the poses of the parts at positions of joints (nq,)."""
+        """Return the parts at positions of joints (nq,)."""
         data = scene.kinematics(self.model, qpos)
         poses = renderer.body_poses(data, self._bodies)
         full = np.zeros((len(self._bodies), 6, self.model.nv))
@@ -76,7 +103,7 @@ class JointedParts:
         for body, matrix in self._known.items():
             slopes = self._slopes(data, poses, body)
             covariance += slopes @ matrix @ slopes.T
-        return JointedPoses(poses, full @ self._basis(qpos), covariance)
+        return JointedPoses(self, qpos, poses, full @ self._basis(qpos), covariance)
 
     def moved(self, qpos: Array, step: Array) -> Array:
         """Return the positions of joints (nq,) after a step of the coordinates (k,)."""
@@ -85,8 +112,9 @@ class JointedParts:
         result = qpos.copy()
         mujoco.mj_integratePos(self.model, result, full, 1.0)
         for one in self._couplings:
-            away = one.polynomial(result[one.by_address] - one.by_zero)
-            result[one.address] = one.zero + away
+            address, by = self.model.jnt_qposadr[[one.joint, one.by]]
+            start, by_start = self.model.qpos0[[address, by]]
+            result[address] = start + one.polynomial(result[by] - by_start)
         return result
 
     def step_between(self, before: Array, after: Array) -> Array:
@@ -100,8 +128,9 @@ class JointedParts:
         full = np.zeros((self.model.nv, len(self.free)))
         full[self.free, np.arange(len(self.free))] = 1.0
         for one in self._couplings:
-            slope = one.polynomial.deriv()(qpos[one.by_address] - one.by_zero)
-            full[one.dof] = slope * full[one.by_dof]
+            by = self.model.jnt_qposadr[one.by]
+            slope = one.polynomial.deriv()(qpos[by] - self.model.qpos0[by])
+            full[self.model.jnt_dofadr[one.joint]] = slope * full[self.model.jnt_dofadr[one.by]]
         return full
 
     def _slopes(self, data: mujoco.MjData, poses: Poses, body: int) -> Array:
@@ -110,21 +139,23 @@ class JointedParts:
         for column, frame in ((0, int(self.model.body_parentid[body])), (6, body)):
             axes = np.kron(np.eye(2), data.xmat[frame].reshape(3, 3))
             for part, own in enumerate(self._bodies):
-                if _is_on(self.model, own, body):
+                if self._holds(body, own):
                     arm = data.xpos[frame] - poses.position[part]
                     result[part, :, column : column + 6] = equations.centred(arm, 1.0) @ axes
         return result.reshape(-1, _SIZE)
 
+    def _holds(self, body: int, other: int) -> bool:
+        """Return whether a body holds another one, or is the same."""
+        while other > body:
+            other = int(self.model.body_parentid[other])
+        return other == body
+
 
 class _Coupling(NamedTuple):
-    """A scalar joint whose position is a polynomial of that of another one."""
+    """A scalar joint whose position is a polynomial of that of another one, from their starts."""
 
-    address: int
-    dof: int
-    zero: float
-    by_address: int
-    by_dof: int
-    by_zero: float
+    joint: int
+    by: int
     polynomial: Polynomial
 
 
@@ -132,42 +163,34 @@ def _couplings(model: mujoco.MjModel) -> list[_Coupling]:
     """Return the couplings of joints; SceneError for other equalities, which close loops."""
     found = []
     for index in np.flatnonzero(model.eq_active0):
-        if model.eq_type[index] != mujoco.mjtEq.mjEQ_JOINT or model.eq_obj2id[index] < 0:
+        joint, by = int(model.eq_obj1id[index]), int(model.eq_obj2id[index])
+        if model.eq_type[index] != mujoco.mjtEq.mjEQ_JOINT or by < 0:
             kind = mujoco.mjtEq(model.eq_type[index]).name
             raise SceneError(
                 f'equality {index}: found {kind}, expected one that couples two joints'
             )
-        own, other = int(model.eq_obj1id[index]), int(model.eq_obj2id[index])
-        address, by_address = (int(model.jnt_qposadr[one]) for one in (own, other))
-        found.append(
-            _Coupling(
-                address, int(model.jnt_dofadr[own]), float(model.qpos0[address]),
-                by_address, int(model.jnt_dofadr[other]), float(model.qpos0[by_address]),
-                Polynomial(model.eq_data[index, :5]),
-            )
-        )  # fmt: skip
-    if chained := {one.dof for one in found} & {one.by_dof for one in found}:
-        joint = model.joint(int(model.dof_jntid[min(chained)])).name
-        raise SceneError(f'joint {joint!r}: it is coupled to a joint, and another one to it')
+        found.append(_Coupling(joint, by, Polynomial(model.eq_data[index, :5])))
+    if chained := {one.joint for one in found} & {one.by for one in found}:
+        name = model.joint(min(chained)).name
+        raise SceneError(f'joint {name!r}: it is coupled to a joint, and another one to it')
     return found
 
 
 def joint_covariances(model: mujoco.MjModel) -> dict[int, Array]:
     """Return the covariances (12, 12) of joints by their bodies; SceneError if one is wrong."""
     found = {}
-    for index in range(model.nnumeric):
-        name = model.numeric(index).name
-        part = name.removesuffix(COVARIANCE)
-        if part == name:
+    rows, columns = np.triu_indices(_SIZE)
+    for numeric in map(model.numeric, range(model.nnumeric)):
+        if not numeric.name.endswith(COVARIANCE):
             continue
-        start, size = int(model.numeric_adr[index]), int(model.numeric_size[index])
-        values = model.numeric_data[start : start + size]
-        rows, columns = np.triu_indices(_SIZE)
-        if size != len(rows):
-            raise SceneError(f'numeric {name!r}: found {size} numbers, expected {len(rows)}')
+        if numeric.data.size != len(rows):
+            raise SceneError(
+                f'numeric {numeric.name!r}: found {numeric.data.size} numbers, expected '
+                f'{len(rows)}'
+            )
         matrix = np.zeros((_SIZE, _SIZE))
-        matrix[rows, columns] = matrix[columns, rows] = values
-        found[scene.find(model, 'body', part)] = matrix
+        matrix[rows, columns] = matrix[columns, rows] = numeric.data
+        found[scene.find(model, 'body', numeric.name.removesuffix(COVARIANCE))] = matrix
     return found
 
 
@@ -175,10 +198,3 @@ def covariance_numbers(matrix: Array) -> list[float]:
     """Return what a numeric of a model has for a covariance (12, 12)."""
     numbers: list[float] = matrix[np.triu_indices(_SIZE)].tolist()
     return numbers
-
-
-def _is_on(model: mujoco.MjModel, body: int, ancestor: int) -> bool:
-    """Return whether a body is another one, or is held by it."""
-    while body not in (0, ancestor):
-        body = int(model.body_parentid[body])
-    return body == ancestor

@@ -14,50 +14,28 @@ from emppi_ros.core.arrays import Array
 
 
 class LinearSystem(NamedTuple):
-    """
-    States x (n,) at T times, and measurements of them with noise of variance 1.
+    """States x (n,) at T times, and measurements of them with noise of variance 1."""
 
-    Attributes
-    ----------
-    mean, covariance : (n,) and (n, n) arrays
-        Of the first state, before its measurement.
-    transition, shift, noise : (T - 1, n, n), (T - 1, n) and (T - 1, n, n) arrays
-        The next state is transition @ x + shift, with noise of this covariance.
-    slopes, measured : (T, m, n) and (T, m) arrays
-        Measurements are slopes @ x; rows of zeros are none.
-
-    """
-
-    mean: Array
-    covariance: Array
-    transition: Array
-    shift: Array
-    noise: Array
-    slopes: Array
-    measured: Array
+    mean: Array  # (n,), of the first state, before its measurement
+    covariance: Array  # (n, n), likewise
+    transition: Array  # (T - 1, n, n): the next state is transition @ x + shift + noise
+    shift: Array  # (T - 1, n)
+    noise: Array  # (T - 1, n, n), its covariance
+    slopes: Array  # (T, m, n): measurements are slopes @ x
+    measured: Array  # (T, m); where rows of slopes are zeros, nothing
 
 
 class SmoothedStates(NamedTuple):
-    """
-    States given all measurements.
+    """States given all measurements."""
 
-    Attributes
-    ----------
-    mean, covariance : (T, n) and (T, n, n) arrays
-        Of the states.
-    squares, log_determinant : float
-        Squared innovations in units of their covariances, and the sum of the logarithms of the
-        determinants of these: minus twice the log likelihood, but for a constant.
-    gradient, curvature : (T, n) and (T, n, n) arrays
-        Derivative of the log likelihood by the state that is predicted from earlier measurements,
-        and its covariance.
-
-    """
-
-    mean: Array
-    covariance: Array
+    mean: Array  # (T, n)
+    covariance: Array  # (T, n, n)
+    # squared innovations in units of their covariances, and the sum of the logarithms of the
+    # determinants of these: minus twice the log likelihood, but for a constant
     squares: float
     log_determinant: float
+    # derivative (T, n) of the log likelihood by the state that is predicted from earlier
+    # measurements, and its covariance (T, n, n)
     gradient: Array
     curvature: Array
 
@@ -95,27 +73,21 @@ def smooth(system: LinearSystem) -> SmoothedStates:
     )  # fmt: skip
 
 
-def noise_score(smoothed: SmoothedStates, factor: float = 1.0) -> Array:
+def scores(smoothed: SmoothedStates, factor: float = 1.0) -> Array:
     """
-    Return derivatives (T - 1, n, n) of the log likelihood by the covariance of noise.
+    Return derivatives (T, n, n) of the log likelihood by the covariances of first state and noise.
 
     `factor` multiplies all covariances, those of measurements, too.
     """
-    outer = smoothed.gradient[1:, :, None] * smoothed.gradient[1:, None, :]
-    return 0.5 * (outer / factor - smoothed.curvature[1:])
-
-
-def first_score(smoothed: SmoothedStates, factor: float = 1.0) -> Array:
-    """Return the derivative (n, n) likewise by the covariance of the first state."""
-    first = smoothed.gradient[0]
-    return 0.5 * (np.outer(first, first) / factor - smoothed.curvature[0])
+    outer = smoothed.gradient[:, :, None] * smoothed.gradient[:, None, :]
+    return 0.5 * (outer / factor - smoothed.curvature)
 
 
 def noise_squares(smoothed: SmoothedStates, noise: Array, factor: float = 1.0) -> Array:
     """
     Return expected squares (T - 1,) of the noise, in units of its covariance (T - 1, n, n).
 
-    Their mean is n if the noise is normal. `factor` is that of `noise_score`.
+    Their mean is n if the noise is normal. `factor` is that of `scores`.
     """
     n = noise.shape[-1]
-    return n + 2.0 * np.einsum('kij,kji->k', noise_score(smoothed, factor), noise)
+    return n + 2.0 * np.einsum('kij,kji->k', scores(smoothed, factor)[1:], noise)

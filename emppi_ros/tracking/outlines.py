@@ -25,52 +25,22 @@ _WIDEST = 4  # places that fit equally well
 
 
 class Outline(NamedTuple):
-    """
-    Offsets of outlines.
+    """Offsets of outlines."""
 
-    Attributes
-    ----------
-    part : (n,) array
-        Index of the part.
-    offset : (n,) array
-        From the rendered to the observed outline, outwards [px].
-    slopes : (n, 6) array
-        Derivatives of the offset of the rendering by displacements of the part [px].
-    ambiguity : (n,) array
-        Standard deviation [px] because several places fit equally well.
-
-    """
-
-    part: Ints
-    offset: Array
-    slopes: Array
-    ambiguity: Array
+    part: Ints  # (n,), index of the part
+    offset: Array  # (n,), from the rendered to the observed outline, outwards [px]
+    slopes: Array  # (n, 6), derivatives of the rendered one by displacements of the part [px]
+    ambiguity: Array  # (n,), standard deviation [px] because several places fit equally well
 
 
 class View(NamedTuple):
-    """
-    A window of an image, and what is rendered there.
+    """A window of an image, and what is rendered there."""
 
-    Attributes
-    ----------
-    observed : (h, w) array
-        Depths [m]; NaN where there is none.
-    depth : (h, w) array
-        Rendered depths of the parts [m], else of the background; inf where nothing is.
-    part : (h, w) array
-        Index of the rendered part, negative where none is.
-    normal : (h, w, 3) array
-        Rendered normals in the world.
-    rays : (h, w, 3) array
-        Rays of depth 1 in the world.
-
-    """
-
-    observed: Array
-    depth: Array
-    part: Ints
-    normal: Array
-    rays: Array
+    observed: Array  # (h, w), depths [m]; NaN where there is none
+    depth: Array  # (h, w), of the parts [m], else of the background; inf where nothing is
+    part: Ints  # (h, w), index of the part, negative where none is
+    normal: Array  # (h, w, 3), in the world
+    rays: Array  # (h, w, 3), of depth 1 in the world
 
 
 def find_outlines(view: View, camera: Camera, origins: Array, reach: int, gap: Array) -> Outline:
@@ -83,10 +53,46 @@ def find_outlines(view: View, camera: Camera, origins: Array, reach: int, gap: A
     normals, is_round = _outward(view, camera, len(origins))
     directions = [(axis, sign) for axis in (0, 1) for sign in (1, -1)]
     found = [_edges(view, normals, axis, sign, gap) for axis, sign in directions]
-    # axis, sign of each line, all in one array: most of the time is that of calls
-    lines = np.repeat(directions, [len(pixels) for pixels in found], axis=0)
-    pixels = np.concatenate(found)
-    return _offsets(view, camera, origins, gap, reach, pixels, normals, is_round, lines)
+    # all lines of pixels across outlines in one array: most of the time is that of calls
+    axis, sign = np.repeat(directions, [len(pixels) for pixels in found], axis=0).T
+    row, column = np.concatenate(found).T
+    height, width = view.part.shape
+    steps = sign[:, None] * np.arange(1 - reach, reach + 1)
+    rows = row[:, None] + np.where(axis[:, None] == 0, steps, 0)
+    columns = column[:, None] + np.where(axis[:, None] == 1, steps, 0)
+    inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
+    flat = np.clip(rows, 0, height - 1) * width + np.clip(columns, 0, width - 1)
+    depths = view.depth.ravel()[flat]
+    own = view.part[row, column]
+    depth = view.depth[row, column]
+    is_own = inside & (view.part.ravel()[flat] == own[:, None])
+    # within the part only as far as it reaches, and beyond it not where it begins again
+    within = np.cumprod(is_own[:, reach - 1 :: -1], axis=1)[:, ::-1].astype(bool)
+    # behind a slit, not what is beside it at the depth of the part
+    behind = depths[:, reach:] > (depth + gap[row, column])[:, None]
+    beyond = np.cumprod(inside[:, reach:] & ~is_own[:, reach:] & behind, axis=1).astype(bool)
+    valid = np.concatenate([within, beyond], axis=1)
+    near = np.where(is_own, depths, depth[:, None])
+    after = depths[:, reach, None]
+    far = np.minimum(np.where(is_own, after, depths), near + _BEHIND_M)
+    seen = view.observed.ravel()[flat]
+    valid &= np.isfinite(seen) & (seen > near - _FRONT_M)
+    is_near = valid & (seen < 0.5 * (near + far))
+    is_far = valid & ~is_near
+    offset, wrong, places = _split(is_near, is_far, reach)
+    count = valid.sum(axis=1)
+    good = (count > reach) & (wrong <= _WRONG * count) & (places <= _WIDEST)
+    good &= is_near.any(axis=1) & is_far.any(axis=1)
+    row, column, depth, own = row[good], column[good], depth[good], own[good]
+    ray, normal = view.rays[row, column], normals[row, column]
+    points = np.array(camera.position) + ray * depth[:, None]
+    along = _image_motion(camera, points, normal)
+    # the outline is where the normal is across the ray, less than a pixel away
+    length = np.linalg.norm(along, axis=1, keepdims=True)
+    along = np.where(is_round[row, column, None], length * view.normal[row, column], along)
+    slopes = surface_motion(points, along, origins[own])
+    scale = np.abs(np.where(axis[good] == 0, normal[:, 0], normal[:, 1]))
+    return Outline(own, offset[good] * scale, slopes, (places[good] - 1) / np.sqrt(12.0))
 
 
 def _outward(view: View, camera: Camera, count: int) -> tuple[Array, Bools]:
@@ -135,56 +141,6 @@ def _edges(view: View, normals: Array, axis: int, sign: int, gap: Array) -> Ints
     edge[a] = (part[a] >= 0) & (part[b] != part[a]) & (depth[b] > depth[a] + gap[a])
     edge &= sign * normals[..., axis] > _ALONG
     return np.argwhere(edge)
-
-
-def _offsets(
-    view: View, camera: Camera, origins: Array, gap: Array, reach: int, pixels: Ints,
-    normals: Array, is_round: Bools, lines: Ints,
-) -> Outline:  # fmt: skip
-    """
-    Return the outlines that are found along lines of pixels across the rendered ones.
-
-    `lines` (n, 2) are axis and sign of each line.
-    """
-    height, width = view.part.shape
-    row, column = pixels.T
-    axis, sign = lines.T
-    steps = sign[:, None] * np.arange(1 - reach, reach + 1)
-    rows = row[:, None] + np.where(axis[:, None] == 0, steps, 0)
-    columns = column[:, None] + np.where(axis[:, None] == 1, steps, 0)
-    inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
-    flat = np.clip(rows, 0, height - 1) * width + np.clip(columns, 0, width - 1)
-    depths = view.depth.ravel()[flat]
-    own = view.part[row, column]
-    depth = view.depth[row, column]
-    is_own = inside & (view.part.ravel()[flat] == own[:, None])
-    # within the part only as far as it reaches, and beyond it not where it begins again
-    within = np.cumprod(is_own[:, reach - 1 :: -1], axis=1)[:, ::-1].astype(bool)
-    # behind a slit, not what is beside it at the depth of the part
-    behind = depths[:, reach:] > (depth + gap[row, column])[:, None]
-    beyond = np.cumprod(inside[:, reach:] & ~is_own[:, reach:] & behind, axis=1).astype(bool)
-    valid = np.concatenate([within, beyond], axis=1)
-    near = np.where(is_own, depths, depth[:, None])
-    after = depths[:, reach, None]
-    far = np.minimum(np.where(is_own, after, depths), near + _BEHIND_M)
-    seen = view.observed.ravel()[flat]
-    valid &= np.isfinite(seen) & (seen > near - _FRONT_M)
-    is_near = valid & (seen < 0.5 * (near + far))
-    is_far = valid & ~is_near
-    offset, wrong, places = _split(is_near, is_far, reach)
-    count = valid.sum(axis=1)
-    good = (count > reach) & (wrong <= _WRONG * count) & (places <= _WIDEST)
-    good &= is_near.any(axis=1) & is_far.any(axis=1)
-    row, column, depth, own = row[good], column[good], depth[good], own[good]
-    ray, normal = view.rays[row, column], normals[row, column]
-    points = np.array(camera.position) + ray * depth[:, None]
-    along = _image_motion(camera, points, normal)
-    # the outline is where the normal is across the ray, less than a pixel away
-    length = np.linalg.norm(along, axis=1, keepdims=True)
-    along = np.where(is_round[row, column, None], length * view.normal[row, column], along)
-    slopes = surface_motion(points, along, origins[own])
-    scale = np.abs(np.where(axis[good] == 0, normal[:, 0], normal[:, 1]))
-    return Outline(own, offset[good] * scale, slopes, (places[good] - 1) / np.sqrt(12.0))
 
 
 def _split(is_near: Bools, is_far: Bools, reach: int) -> tuple[Array, Ints, Ints]:

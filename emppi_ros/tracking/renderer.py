@@ -7,7 +7,7 @@ What is behind the parts is fixed, or a robot at its measured joint positions.
 from collections.abc import Mapping, Sequence
 import copy
 import itertools
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -22,6 +22,7 @@ NOTHING = -1
 _GROUPS = np.array([1, 1, 1, 0, 0, 0], np.uint8)  # what MuJoCo draws unless told otherwise
 _NEAREST_M, _FARTHEST_M = 0.05, 100.0
 _MARGIN_PX = 6  # parts move from one step of a fit to the next
+_CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))  # of a box
 
 
 class Window(NamedTuple):
@@ -37,42 +38,13 @@ class Window(NamedTuple):
         """Rows and columns as slices."""
         return slice(self.top, self.bottom), slice(self.left, self.right)
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.bottom - self.top, self.right - self.left
-
-    def contains(self, other: 'Window') -> bool:
-        """Return whether all of another window is in this one."""
-        rows = self.top <= other.top and other.bottom <= self.bottom
-        return rows and self.left <= other.left and other.right <= self.right
-
-    def grown(self, margin: int, camera: Camera) -> 'Window':
-        """Return a window with a margin [px], within the image of a camera."""
-        return Window(
-            max(self.top - margin, 0), min(self.bottom + margin, camera.height),
-            max(self.left - margin, 0), min(self.right + margin, camera.width),
-        )  # fmt: skip
-
 
 class RenderedDepth(NamedTuple):
-    """
-    What is seen in a window of an image.
+    """What is seen in a window of an image."""
 
-    Attributes
-    ----------
-    depth : (h, w) array
-        Along the optical axis [m]; inf where nothing is.
-    part : (h, w) array
-        Index of the part; NOTHING where none is.
-    normal : (h, w, 3) array
-        Outward unit normals in the world.
-
-    """
-
-    depth: Array
-    part: Ints
-    normal: Array
+    depth: Array  # (h, w), along the optical axis [m]; inf where nothing is
+    part: Ints  # (h, w), index of the part; NOTHING where none is
+    normal: Array  # (h, w, 3), outward unit normals in the world
 
 
 class _CameraRays:
@@ -89,78 +61,6 @@ class _CameraRays:
         """Return geoms, depths [m] (inf: nothing) and normals, by default of all pixels."""
         geom, distance, normal = cast(model, data, self._origin, self._directions[pixels])
         return geom, np.where(geom < 0, np.inf, distance / self._lengths[pixels]), normal
-
-
-class PartRenderer:
-    """
-    Renders some bodies of a model, each at any pose and with what is welded to it.
-
-    The poses are written over those that joints allow, so parts need no joints of their own.
-    """
-
-    def __init__(self, model: mujoco.MjModel, bodies: Sequence[int], camera: Camera) -> None:
-        """Prepare rays and shapes; SceneError if a part has no visible geom."""
-        self.camera, self._rays = camera, _CameraRays(camera)
-        self._model = copy.copy(model)
-        part_of = part_of_bodies(model, bodies)
-        shown = is_visible(model)
-        self.part_of_geom = np.where(shown, part_of[model.geom_bodyid], NOTHING)
-        hide(self._model, self.part_of_geom == NOTHING)
-        for part, body in enumerate(bodies):
-            if not np.any(self.part_of_geom == part):
-                raise SceneError(f'body {model.body(body).name!r} has no visible geom (group 0-2)')
-        self._data = scene.kinematics(model, model.qpos0)
-        self.geoms = np.flatnonzero(self.part_of_geom != NOTHING)
-        self._bodies = np.flatnonzero(part_of != NOTHING)
-        self._owner = part_of[self._bodies]
-        start = self.initial(bodies)
-        self._geom_local = _local(
-            start, self.part_of_geom[self.geoms], self._data.geom_xpos[self.geoms],
-            self._data.geom_xmat[self.geoms],
-        )  # fmt: skip
-        self._body_local = _local(
-            start, self._owner, self._data.xipos[self._bodies], self._data.ximat[self._bodies]
-        )
-        box = model.geom_aabb[self.geoms]
-        self._middles, self._halves = box[:, None, :3], box[:, None, 3:]
-        self._signs = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
-
-    def initial(self, bodies: Sequence[int]) -> Poses:
-        """Return the poses of the parts at the model's initial joint positions."""
-        return body_poses(self._data, bodies)
-
-    def place(self, poses: Poses) -> None:
-        """Put the parts at poses (B)."""
-        owner = self.part_of_geom[self.geoms]
-        for local, of, index, positions, matrices in (
-            (self._geom_local, owner, self.geoms, self._data.geom_xpos, self._data.geom_xmat),
-            (self._body_local, self._owner, self._bodies, self._data.xipos, self._data.ximat),
-        ):
-            moved = poses.at(of) @ local
-            positions[index], matrices[index] = moved.position, moved.rotation.reshape(-1, 9)
-
-    def window(self, margin: int, reach: float = 0.0) -> Window:
-        """Return the window with a margin [px] where parts are, or are within reach [m]."""
-        turn = self._data.geom_xmat[self.geoms].reshape(-1, 3, 3)
-        local = self._middles + self._signs * (self._halves + reach)
-        corners = self._data.geom_xpos[self.geoms, None] + local @ np.swapaxes(turn, 1, 2)
-        seen = self.camera.project(corners.reshape(-1, 3))
-        width, height = self.camera.width, self.camera.height
-        if np.any(seen[:, 2] < _NEAREST_M):  # around the camera, or behind it
-            return Window(0, height, 0, width)
-        low, high = seen[:, :2].min(axis=0) - margin, seen[:, :2].max(axis=0) + margin
-        left, right = (int(np.clip(x, 0, width)) for x in (np.floor(low[0]), np.ceil(high[0]) + 1))
-        top, bottom = (
-            int(np.clip(y, 0, height)) for y in (np.floor(low[1]), np.ceil(high[1]) + 1)
-        )
-        return Window(top, max(bottom, top), left, max(right, left))
-
-    def render(self, window: Window | None = None) -> RenderedDepth:
-        """Return what is seen of the parts, where `place` put them."""
-        pixels = ... if window is None else window.slices
-        geom, depth, normal = self._rays.cast(self._model, self._data, pixels)
-        part = np.where(geom < 0, NOTHING, self.part_of_geom[geom])
-        return RenderedDepth(depth, part, normal)
 
 
 def cast(
@@ -184,6 +84,57 @@ def cast(
     )
 
 
+class PartRenderer:
+    """
+    Renders some bodies of a model, each at any pose and with what is welded to it.
+
+    The poses are written over those that joints allow, so parts need no joints of their own.
+    """
+
+    def __init__(self, model: mujoco.MjModel, bodies: Sequence[int], camera: Camera) -> None:
+        """Prepare rays and shapes; SceneError if a part has no visible geom."""
+        self._camera, self._rays = camera, _CameraRays(camera)
+        self._model, self._data = copy.copy(model), scene.kinematics(model, model.qpos0)
+        part_of = part_of_bodies(model, bodies)
+        self._part_of_geom = np.where(is_visible(model), part_of[model.geom_bodyid], NOTHING)
+        hide(self._model, self._part_of_geom == NOTHING)
+        for part, body in enumerate(bodies):
+            if not np.any(self._part_of_geom == part):
+                raise SceneError(f'body {model.body(body).name!r} has no visible geom (group 0-2)')
+        self._geoms = np.flatnonzero(self._part_of_geom != NOTHING)
+        welded, data = np.flatnonzero(part_of != NOTHING), self._data
+        start = body_poses(data, bodies)
+        groups = (
+            (self._geoms, self._part_of_geom[self._geoms], data.geom_xpos, data.geom_xmat),
+            (welded, part_of[welded], data.xipos, data.ximat),
+        )
+        self._moving = [
+            (_local(start, owner, place[index], turn[index]), index, owner, place, turn)
+            for index, owner, place, turn in groups
+        ]
+
+    def place(self, poses: Poses) -> None:
+        """Put the parts at poses (B)."""
+        for local, index, owner, positions, matrices in self._moving:
+            moved = poses.at(owner) @ local
+            positions[index], matrices[index] = moved.position, moved.rotation.reshape(-1, 9)
+
+    def window(self, margin: int, reach: float = 0.0) -> Window:
+        """Return the window with a margin [px] where parts are, or are within reach [m]."""
+        corners = _box_corners(self._model, self._data, self._geoms, reach).reshape(1, -1, 3)
+        bounds = _bounds(self._camera, corners, margin)
+        if bounds is None:
+            return Window(0, self._camera.height, 0, self._camera.width)
+        return bounds[0]
+
+    def render(self, window: Window | None = None) -> RenderedDepth:
+        """Return what is seen of the parts, where `place` put them."""
+        pixels = ... if window is None else window.slices
+        geom, depth, normal = self._rays.cast(self._model, self._data, pixels)
+        part = np.where(geom < 0, NOTHING, self._part_of_geom[geom])
+        return RenderedDepth(depth, part, normal)
+
+
 def render_scene(
     model: mujoco.MjModel, data: mujoco.MjData, camera: Camera, without: Sequence[int] = ()
 ) -> Array:
@@ -198,6 +149,13 @@ def render_scene(
     return _CameraRays(camera).cast(model, data)[1]
 
 
+def render_background(model: mujoco.MjModel, bodies: Sequence[int], camera: Camera) -> Array:
+    """Return the depth image (h, w) of all that is fixed in the world, without the parts."""
+    moving = np.flatnonzero(model.body_weldid != 0).tolist()
+    data = scene.kinematics(model, model.qpos0)
+    return render_scene(model, data, camera, [*moving, *bodies])
+
+
 class SceneRenderer:
     """
     Renders a scene again and again, of which only some bodies move.
@@ -208,51 +166,51 @@ class SceneRenderer:
     def __init__(self, model: mujoco.MjModel, camera: Camera, without: Sequence[int] = ()) -> None:
         """Render what is fixed; bodies in `without`, and what is welded to them, are left out."""
         self._camera, self._rays = camera, _CameraRays(camera)
-        left_out = part_of_bodies(model, without)[model.geom_bodyid] != NOTHING
-        moves = model.body_weldid[model.geom_bodyid] != 0
-        fixed = copy.copy(model)
-        hide(fixed, left_out | moves)
-        self._fixed = render_scene(fixed, scene.kinematics(model, model.qpos0), camera)
+        self._fixed = render_background(model, without, camera)
+        shown = part_of_bodies(model, without)[model.geom_bodyid] == NOTHING
+        shown &= model.body_weldid[model.geom_bodyid] != 0
         self._moving = copy.copy(model)
-        hide(self._moving, left_out | ~moves)
-        self._geoms = np.flatnonzero(moves & ~left_out & is_visible(model))
-        box = model.geom_aabb[self._geoms]
-        corners = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
-        self._corners = box[:, None, :3] + corners * box[:, None, 3:]  # (geoms, 8, 3)
-        planes = model.geom_type[self._geoms] == mujoco.mjtGeom.mjGEOM_PLANE.value
-        self._corners[planes] = np.nan  # they have no end
+        hide(self._moving, ~shown)
+        self._geoms = np.flatnonzero(shown & is_visible(model))
 
     def render(self, data: mujoco.MjData, window: Window | None = None) -> Array:
         """Return the depth image, or a window of it, in a state with kinematics up to date."""
+        bounds = _bounds(self._camera, _box_corners(self._moving, data, self._geoms), 0)
+        near = np.full(self._fixed.shape, bounds is None)  # where what moves may be seen
+        for box in bounds or ():
+            near[box.slices] = True
         part = (slice(None), slice(None)) if window is None else window.slices
-        near = self._may_show(data)[part]
-        depth, pixels = self._fixed[part].copy(), np.zeros(self._fixed.shape, bool)
-        pixels[part] = near
-        depth[near] = np.minimum(depth[near], self._rays.cast(self._moving, data, pixels)[1])
+        pixels = np.zeros_like(near)
+        pixels[part] = near[part]
+        depth = self._fixed[part].copy()
+        seen = self._rays.cast(self._moving, data, pixels)[1]
+        depth[pixels[part]] = np.minimum(depth[pixels[part]], seen)
         return depth
 
-    def _may_show(self, data: mujoco.MjData) -> Bools:
-        """Return the pixels (h, w) in which a box around a geom that moves may be."""
-        camera = self._camera
-        turn = data.geom_xmat[self._geoms].reshape(-1, 3, 3)
-        corners = data.geom_xpos[self._geoms, None] + self._corners @ np.swapaxes(turn, 1, 2)
-        seen = camera.project(corners)
-        if not np.all(seen[..., 2] > _NEAREST_M):  # around the camera, behind it, or a plane
-            return np.ones((camera.height, camera.width), bool)
-        near = np.zeros((camera.height, camera.width), bool)
-        ends = [camera.width, camera.height]
-        first = np.clip(np.floor(seen[..., :2].min(axis=1)), 0, ends).astype(int)
-        last = np.clip(np.ceil(seen[..., :2].max(axis=1)) + 1, 0, ends).astype(int)
-        for (left, top), (right, bottom) in zip(first.tolist(), last.tolist(), strict=True):
-            near[top:bottom, left:right] = True
-        return near
+
+def _box_corners(
+    model: mujoco.MjModel, data: mujoco.MjData, geoms: Ints, reach: float = 0.0
+) -> Array:
+    """Return corners (n, 8, 3) of boxes around geoms, larger by reach [m]; NaN of planes."""
+    box = model.geom_aabb[geoms]
+    local = box[:, None, :3] + _CORNERS * (box[:, None, 3:] + reach)
+    local[model.geom_type[geoms] == mujoco.mjtGeom.mjGEOM_PLANE.value] = np.nan
+    turn = data.geom_xmat[geoms].reshape(-1, 3, 3)
+    return data.geom_xpos[geoms, None] + local @ np.swapaxes(turn, 1, 2)
 
 
-def render_background(model: mujoco.MjModel, bodies: Sequence[int], camera: Camera) -> Array:
-    """Return the depth image (h, w) of all that is fixed in the world, without the parts."""
-    moving = [body for body in range(1, model.nbody) if model.body_weldid[body] != 0]
-    data = scene.kinematics(model, model.qpos0)
-    return render_scene(model, data, camera, [*moving, *bodies])
+def _bounds(camera: Camera, corners: Array, margin: int) -> list[Window] | None:
+    """Return windows about points (n, k, 3); None if any may be around the camera or behind it."""
+    seen = camera.project(corners)
+    if not np.all(seen[..., 2] > _NEAREST_M):
+        return None
+    ends = [camera.width, camera.height]
+    first = np.clip(np.floor(seen[..., :2].min(axis=1) - margin), 0, ends).astype(int)
+    last = np.clip(np.ceil(seen[..., :2].max(axis=1) + margin) + 1, 0, ends).astype(int)
+    return [
+        Window(top, bottom, left, right)
+        for (left, top), (right, bottom) in zip(first.tolist(), last.tolist(), strict=True)
+    ]
 
 
 def part_of_bodies(model: mujoco.MjModel, bodies: Sequence[int]) -> Ints:
@@ -298,15 +256,8 @@ def body_poses(data: mujoco.MjData, bodies: Sequence[int]) -> Poses:
     return Poses(data.xpos[index].copy(), _matrices(data.xmat[index]))
 
 
-class Background(Protocol):
-    """Depth of what is behind the parts [m], inf where there is nothing."""
-
-    def crop(self, window: Window) -> Array:
-        """Return the depth in a window of the image."""
-
-
-class FixedBackground:
-    """A background that does not change: a depth image (h, w)."""
+class Background:
+    """Depth of what is behind the parts [m], inf where there is nothing; it does not change."""
 
     def __init__(self, depth: Array) -> None:
         self._depth = depth
@@ -316,7 +267,7 @@ class FixedBackground:
         return self._depth[window.slices]
 
 
-class MovingBackground:
+class MovingBackground(Background):
     """A scene without its parts, at positions of joints; rendered only where it is asked for."""
 
     def __init__(
@@ -332,14 +283,19 @@ class MovingBackground:
         Bodies move with `joints`; those that move otherwise are left out. SceneError if a joint is
         unknown, or no hinge or slide.
         """
+        super().__init__(np.full((camera.height, camera.width), np.nan))
         self.joints = tuple(joints)
         index = [scene.find_scalar(model, name) for name in joints]
         self._address = model.jnt_qposadr[index]
         self._model, self._data = model, mujoco.MjData(model)
-        unknown = _moved_by_others(model, index)
-        self._renderer = SceneRenderer(model, camera, [*bodies, *unknown])
+        moved_by_others = {
+            int(body) for joint, body in enumerate(model.jnt_bodyid) if joint not in index
+        }
+        for body in range(1, model.nbody):
+            if model.body_parentid[body] in moved_by_others:
+                moved_by_others.add(body)
+        self._renderer = SceneRenderer(model, camera, [*bodies, *moved_by_others])
         self._camera = camera
-        self._depth = np.full((camera.height, camera.width), np.nan)
         self._rendered: Window | None = None
 
     def move(self, positions: Mapping[str, float]) -> None:
@@ -350,18 +306,16 @@ class MovingBackground:
 
     def crop(self, window: Window) -> Array:
         """Return the depth in a window of the image, after `move`."""
-        if self._rendered is None or not self._rendered.contains(window):
-            self._rendered = window.grown(_MARGIN_PX, self._camera)
+        old = self._rendered
+        if (
+            old is None
+            or old.top > window.top or old.bottom < window.bottom
+            or old.left > window.left or old.right < window.right
+        ):  # fmt: skip
+            camera = self._camera
+            self._rendered = Window(
+                max(window.top - _MARGIN_PX, 0), min(window.bottom + _MARGIN_PX, camera.height),
+                max(window.left - _MARGIN_PX, 0), min(window.right + _MARGIN_PX, camera.width),
+            )  # fmt: skip
             self._depth[self._rendered.slices] = self._renderer.render(self._data, self._rendered)
-        return self._depth[window.slices]
-
-
-def _moved_by_others(model: mujoco.MjModel, joints: Sequence[int]) -> list[int]:
-    """Return the bodies that move by other joints than these, or with such a body."""
-    unknown: set[int] = set()
-    for body in range(1, model.nbody):
-        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
-        own = range(first, first + count) if count else ()
-        if any(joint not in joints for joint in own) or model.body_parentid[body] in unknown:
-            unknown.add(body)
-    return sorted(unknown)
+        return super().crop(window)

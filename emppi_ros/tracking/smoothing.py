@@ -22,6 +22,7 @@ from scipy import optimize
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.arrays import Array
+from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import equations, kalman_smoother
 from emppi_ros.tracking.equations import Shape
 from emppi_ros.tracking.kalman_smoother import LinearSystem, SmoothedStates
@@ -39,38 +40,26 @@ _LEAST_FACTOR = 1e-9  # of covariances, if all poses are the same
 
 
 class PoseSeries(NamedTuple):
-    """
-    Poses of a part in T images.
+    """Poses of a part in T images."""
 
-    Attributes
-    ----------
-    position, rotation : (T, 3) and (T, 3, 3) arrays
-        Origin of the part in the world [m], and rotation matrices.
-    covariance : (T, 6, 6) array
-        Of positions, and of rotations about the axes of the world.
-
-    """
-
-    position: Array
-    rotation: Array
-    covariance: Array
+    position: Array  # (T, 3), of its origin in the world [m]
+    rotation: Array  # (T, 3, 3)
+    covariance: Array  # (T, 6, 6), of positions, and of rotations about the axes of the world
 
 
 class _Images(NamedTuple):
     """What the images show of the centre of a part and of its rotation times its radius [m]."""
 
     time: Array
-    centre: Array
-    rotation: Array
+    centres: Poses  # (T)
     whitening: Array  # (T, 6, 6): rows of directions that are not shown are zero
     radius: float
 
 
 class _PartMotion(NamedTuple):
-    """Centres (T, 3), rotations (T, 3, 3), and rates (T, 6) of surfaces [m/s]."""
+    """Poses of the centre (T), and rates (T, 6) of surfaces [m/s]."""
 
-    centre: Array
-    rotation: Array
+    centres: Poses
     rate: Array
 
 
@@ -84,7 +73,7 @@ class _Fitted(NamedTuple):
 
 
 def smooth_estimates(
-    time: Sequence[float], estimates: Sequence[Sequence[PartEstimate]], shapes: Sequence[Shape]
+    time: Array, estimates: Sequence[Sequence[PartEstimate]], shapes: Sequence[Shape]
 ) -> list[list[PartEstimate]]:
     """
     Return the estimates of all parts in all images, smoothed over time.
@@ -93,24 +82,16 @@ def smooth_estimates(
     tracked in fewer than four.
     """
     result = [list(one) for one in estimates]
-    clock = np.array(time)
     for part, shape in enumerate(shapes):
-        own = [one[part] for one in estimates]
-        seen = np.array([one.status == TRACKED for one in own])
-        if seen.sum() < FEWEST:
+        rows = [i for i, one in enumerate(estimates) if one[part].status == TRACKED]
+        if len(rows) < FEWEST:
             continue
-        found = smooth(
-            clock[seen],
-            PoseSeries(
-                np.array([one.position for one in own])[seen],
-                np.array([one.rotation for one in own])[seen],
-                np.array([one.covariance for one in own])[seen],
-            ),
-            shape,
-        )
-        for i, position, rotation, covariance in zip(np.flatnonzero(seen), *found, strict=True):
-            pose = {'position': position, 'rotation': rotation, 'covariance': covariance}
-            result[i][part] = own[i]._replace(**pose)
+        given = zip(*(estimates[i][part][:3] for i in rows), strict=True)
+        series = smooth(time[rows], PoseSeries(*map(np.array, given)), shape)
+        for i, position, rotation, covariance in zip(rows, *series, strict=True):
+            result[i][part] = result[i][part]._replace(
+                position=position, rotation=rotation, covariance=covariance
+            )
     return result
 
 
@@ -124,18 +105,17 @@ def smooth(time: Array, given: PoseSeries, shape: Shape) -> PoseSeries:
     values, vectors = np.linalg.eigh(to_centre @ given.covariance @ np.swapaxes(to_centre, -1, -2))
     shown = values < (_SEEN * shape.radius) ** 2
     scale = np.where(shown, 1.0 / np.sqrt(values), 0.0)
-    images = _Images(
-        time, given.position + given.rotation @ shape.centre, given.rotation,
-        np.swapaxes(vectors, -1, -2) * scale[..., None], shape.radius,
-    )  # fmt: skip
-    trajectory, covariance = _smooth_images(images, int(shown.sum()))
+    centres = Poses(given.position + given.rotation @ shape.centre, given.rotation)
+    whitening = np.swapaxes(vectors, -1, -2) * scale[..., None]
+    images = _Images(time, centres, whitening, shape.radius)
+    smoothed, covariance = _smooth_images(images, int(shown.sum()))
     kept = (vectors * shown[:, None, :]) @ np.swapaxes(vectors, -1, -2)
-    step = np.einsum('tij,tj->ti', kept, _apart(trajectory, images))
+    step = np.einsum('tij,tj->ti', kept, _displacement(centres, smoothed, shape.radius))
     rotation = _turns(step[:, 3:] / shape.radius) @ given.rotation
     unknown = (vectors * np.where(shown, 0.0, values)[:, None, :]) @ np.swapaxes(vectors, -1, -2)
     back = np.linalg.inv(_to_centres(rotation @ shape.centre, shape.radius))
     return PoseSeries(
-        images.centre + step[:, :3] - rotation @ shape.centre,
+        centres.position + step[:, :3] - rotation @ shape.centre,
         rotation,
         back @ (kept @ covariance @ kept + unknown) @ np.swapaxes(back, -1, -2),
     )
@@ -146,49 +126,45 @@ def _to_centres(arms: Array, radius: float) -> Array:
     return np.array([np.linalg.inv(equations.centred(arm, radius)) for arm in arms])
 
 
-def _smooth_images(images: _Images, dimensions: int) -> tuple[_PartMotion, Array]:
-    """Return the trajectory and covariances (T, 6, 6) of displacements of the surface."""
-    trajectory = _differentiated(images)
-    steps = np.diff(images.time)
-    changes = np.diff(trajectory.rate[:-1], axis=0) / np.sqrt(steps[1:, None])
-    moments = [np.mean(changes**2, axis=0), np.mean(trajectory.rate**2, axis=0)]
+def _displacement(before: Poses, after: Poses, radius: float) -> Array:
+    """Return displacements (T, 6) of the surface [m] from poses of the centre to others."""
+    turned = after.rotation @ np.swapaxes(before.rotation, -1, -2)
+    vectors = np.asarray(Rotation.from_matrix(turned).as_rotvec(), np.float64)
+    return np.concatenate([after.position - before.position, radius * vectors], axis=1)
+
+
+def _turns(vectors: Array) -> Array:
+    return np.asarray(Rotation.from_rotvec(vectors).as_matrix(), np.float64)
+
+
+def _smooth_images(images: _Images, dimensions: int) -> tuple[Poses, Array]:
+    """Return poses of the centre, and covariances (T, 6, 6) of displacements of the surface."""
+    steps, radius = np.diff(images.time), images.radius
+    before, after = images.centres.at(slice(-1)), images.centres.at(slice(1, None))
+    rate = _displacement(before, after, radius) / steps[:, None]
+    motion = _PartMotion(images.centres, np.concatenate([rate, rate[-1:]]))
+    changes = np.diff(rate, axis=0) / np.sqrt(steps[1:, None])
+    moments = [np.mean(changes**2, axis=0), np.mean(motion.rate**2, axis=0)]
     log_sd = np.log(np.sqrt(np.concatenate(moments)) + _LEAST_RATE)
     bounds = [(one - _LOG_RANGE[0], one + _LOG_RANGE[1]) for one in log_sd]
     scale = np.ones(len(steps))  # of the covariance of accelerations in each interval
     for _ in range(_ROUNDS):
-        system = _linearize(images, trajectory)
+        system = _linearize(images, motion)
         unit = _unit_noise(steps) * scale[:, None, None]
         fitted = _fit(system, unit, dimensions, log_sd, bounds)
         moved, covariance = fitted.states.mean, fitted.factor * fitted.states.covariance[:, :6, :6]
-        trajectory = _PartMotion(
-            trajectory.centre + moved[:, :3],
-            _turns(moved[:, 3:6] / images.radius) @ trajectory.rotation,
-            trajectory.rate + moved[:, 6:],
+        centres = Poses(
+            motion.centres.position + moved[:, :3],
+            _turns(moved[:, 3:6] / radius) @ motion.centres.rotation,
         )
+        motion = _PartMotion(centres, motion.rate + moved[:, 6:])
         squares = scale * kalman_smoother.noise_squares(fitted.states, fitted.noise, fitted.factor)
         scale = (_FREEDOM + squares) / (_FREEDOM + moved.shape[1])
         log_sd = fitted.log_sd
         sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
         if np.all(np.abs(moved[:, :6]) < _ENOUGH * sd):
             break
-    return trajectory, covariance
-
-
-def _differentiated(images: _Images) -> _PartMotion:
-    """Return the trajectory of the images themselves, with their differences as rates."""
-    turned = images.rotation[1:] @ np.swapaxes(images.rotation[:-1], -1, -2)
-    moved = np.concatenate(
-        [np.diff(images.centre, axis=0), images.radius * _rotation_vectors(turned)], axis=1
-    )
-    rate = moved / np.diff(images.time)[:, None]
-    return _PartMotion(images.centre, images.rotation, np.concatenate([rate, rate[-1:]]))
-
-
-def _apart(trajectory: _PartMotion, images: _Images) -> Array:
-    """Return displacements (T, 6) of the surface from the poses of the images to a trajectory."""
-    turned = trajectory.rotation @ np.swapaxes(images.rotation, -1, -2)
-    shift = trajectory.centre - images.centre
-    return np.concatenate([shift, images.radius * _rotation_vectors(turned)], axis=1)
+    return motion.centres, covariance
 
 
 def _linearize(images: _Images, about: _PartMotion) -> LinearSystem:
@@ -196,24 +172,22 @@ def _linearize(images: _Images, about: _PartMotion) -> LinearSystem:
     steps = np.diff(images.time)[:, None]
     moved = steps * about.rate[:-1]
     turns = _turns(moved[:, 3:] / images.radius)
-    turned = turns @ about.rotation[:-1] @ np.swapaxes(about.rotation[1:], -1, -2)
-    shift = np.concatenate(
-        [
-            about.centre[:-1] + moved[:, :3] - about.centre[1:],
-            images.radius * _rotation_vectors(turned),
-            about.rate[:-1] - about.rate[1:],
-        ],
-        axis=1,
-    )
+    here, there = about.centres.at(slice(-1)), about.centres.at(slice(1, None))
+    ahead = Poses(here.position + moved[:, :3], turns @ here.rotation)
+    off = _displacement(there, ahead, images.radius)
     transition = np.tile(np.eye(12), (len(steps), 1, 1))
     transition[:, 3:6, 3:6] = turns
     transition[:, :6, 6:] = steps[..., None] * np.eye(6)
     slopes = np.concatenate([images.whitening, np.zeros_like(images.whitening)], axis=-1)
-    measured = np.einsum('tij,tj->ti', images.whitening, -_apart(about, images))
-    mean = np.concatenate([np.zeros(6), -about.rate[0]])
-    first = np.diag([_FIRST_SD_M**2] * 6 + [0.0] * 6)
+    error = -_displacement(images.centres, about.centres, images.radius)
     return LinearSystem(
-        mean, first, transition, shift, np.zeros_like(transition), slopes, measured
+        mean=np.concatenate([np.zeros(6), -about.rate[0]]),
+        covariance=np.diag([_FIRST_SD_M**2] * 6 + [0.0] * 6),
+        transition=transition,
+        shift=np.concatenate([off, about.rate[:-1] - about.rate[1:]], axis=1),
+        noise=np.zeros_like(transition),
+        slopes=slopes,
+        measured=np.einsum('tij,tj->ti', images.whitening, error),
     )
 
 
@@ -245,10 +219,9 @@ def _fit(
     def cost(log_sd: Array) -> tuple[float, Array]:
         one = at(log_sd)
         value = 0.5 * (dimensions * np.log(one.factor) + one.states.log_determinant)
-        score = kalman_smoother.noise_score(one.states, one.factor)
-        by_density = np.einsum('kiaja,kij->a', score.reshape(-1, 2, 6, 2, 6), unit)
-        by_first = np.diag(kalman_smoother.first_score(one.states, one.factor))[6:]
-        slope = 2.0 * np.exp(2.0 * log_sd) * np.concatenate([by_density, by_first])
+        by_first, *by_noise = kalman_smoother.scores(one.states, one.factor)
+        by_density = np.einsum('kiaja,kij->a', np.reshape(by_noise, (-1, 2, 6, 2, 6)), unit)
+        slope = 2.0 * np.exp(2.0 * log_sd) * np.concatenate([by_density, np.diag(by_first)[6:]])
         slope[:6] += 1.0
         return float(value - np.sum(log_sd[:6])), -slope
 
@@ -256,11 +229,3 @@ def _fit(
         cost, start, jac=True, method='L-BFGS-B', bounds=bounds, options={'ftol': _CONVERGED}
     )
     return at(found.x)
-
-
-def _turns(vectors: Array) -> Array:
-    return np.asarray(Rotation.from_rotvec(vectors).as_matrix(), np.float64)
-
-
-def _rotation_vectors(rotation: Array) -> Array:
-    return np.asarray(Rotation.from_matrix(rotation).as_rotvec(), np.float64)

@@ -1,4 +1,4 @@
-"""Points on the surfaces of parts, and alignment of parts with points of an image by them."""
+"""Points on the surfaces of parts."""
 
 from collections.abc import Sequence
 import copy
@@ -9,15 +9,12 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from emppi_ros.core.arrays import Array, Ints
-from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
-from emppi_ros.tracking import equations, renderer
-from emppi_ros.tracking.equations import PoseEquations, Shape
+from emppi_ros.tracking import renderer
+from emppi_ros.tracking.equations import Shape
 from emppi_ros.tracking.renderer import NOTHING
 
-POINTS = 1500  # of each part
 _ORIGINS = 60  # from which rays are cast at a part
-_FEWEST = 12  # points that move a part
 
 
 class Surface(NamedTuple):
@@ -36,9 +33,9 @@ class Surface(NamedTuple):
 
 
 def sample_surfaces(
-    model: mujoco.MjModel, bodies: Sequence[int], count: int = POINTS
+    model: mujoco.MjModel, bodies: Sequence[int], count: int = 1500
 ) -> list[Surface]:
-    """Return points on what is visible from outside of each part."""
+    """Return points, `count` of each part, on what is visible from outside."""
     data = scene.kinematics(model, model.qpos0)
     of_body, visible = renderer.part_of_bodies(model, bodies), renderer.is_visible(model)
     surfaces = []
@@ -78,33 +75,3 @@ def _cast_inwards(
         total += int(found.sum())
     chosen = rng.permutation(total)[:count]
     return np.concatenate(points)[chosen], np.concatenate(normals)[chosen]
-
-
-def alignment_equations(
-    surfaces: Sequence[Surface], poses: Poses, points: Array, sd: Array, reach: float
-) -> dict[int, PoseEquations]:
-    """
-    Return the equations of point-to-plane alignment of parts with points (n, 3) of an image.
-
-    Each point with standard deviation `sd` (n,) belongs to the part that is nearest, at most
-    `reach` [m] away. Parts with too few points have no equations.
-    """
-    distance, index = np.full((2, len(surfaces), len(points)), np.inf)
-    for part, surface in enumerate(surfaces):
-        local = (points - poses.position[part]) @ poses.rotation[part]
-        distance[part], index[part] = surface.tree.query(local, distance_upper_bound=reach)
-    nearest = np.argmin(distance, axis=0)
-    found = {}
-    for part, surface in enumerate(surfaces):
-        own = (nearest == part) & np.isfinite(distance[part])
-        if own.sum() < _FEWEST:
-            continue
-        match = index[part, own].astype(int)
-        turn, origin = poses.rotation[part], poses.position[part]
-        place = origin + surface.points[match] @ turn.T
-        normal = surface.normals[match] @ turn.T
-        error = np.sum((points[own] - place) * normal, axis=1)
-        slopes = equations.surface_motion(place, normal, origin)
-        weights = equations.tukey(error, reach) / sd[own] ** 2
-        found[part] = equations.make_equations(slopes, error, weights)
-    return found

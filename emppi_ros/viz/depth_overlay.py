@@ -10,7 +10,7 @@ from scipy import ndimage
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Poses
-from emppi_ros.tracking.parts import TrackedParts
+from emppi_ros.tracking.fitting import TrackedParts
 from emppi_ros.tracking.tracker import PartEstimate
 from emppi_ros.viz.palette import SERIES
 

@@ -43,7 +43,8 @@ from emppi_ros.tracking.depth_messages import (
     read_camera,
     read_depth,
 )
-from emppi_ros.tracking.parts import TrackerConfig, of_task
+from emppi_ros.tracking.fitting import TrackerConfig
+from emppi_ros.tracking.parts import of_task
 from emppi_ros.tracking.renderer import Window
 from emppi_ros.viz.simulated_camera import depth_camera
 
@@ -146,12 +147,12 @@ def test_a_robot_of_the_scene_is_drawn_at_its_measured_joints(harness, tmp_path)
         message.header.stamp = convert.to_stamp(float(i))
         states.publish(message)
     harness.spin_until(lambda: node._joint_states.poll() or len(node._joints) == 3)
-    node._tracker.move_robot(node._joints_at(1.1))
+    node._tracker.tracked.move_robot(node._joints_at(1.1))
     data = scene.kinematics(node._file.model, node._file.model.qpos0)
     data.joint('swing').qpos = 0.2
     data = scene.kinematics(node._file.model, data.qpos.copy())
     block = node._file.bodies
-    expected = renderer.render_scene(node._file.model, data, node._tracker.camera, block)
+    expected = renderer.render_scene(node._file.model, data, node._tracker.tracked.camera, block)
     np.testing.assert_array_equal(node._tracker.tracked.background.crop(whole), expected)
     assert not np.array_equal(expected, empty)
 

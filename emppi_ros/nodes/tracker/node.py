@@ -35,9 +35,9 @@ from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.task import TaskFollowerNode
 from emppi_ros.tracking import depth_messages, parts
 from emppi_ros.tracking.depth_messages import IMAGE, INFO, StaticTransform
-from emppi_ros.tracking.part_tracker import PartTracker
-from emppi_ros.tracking.parts import PartsFile, TrackerConfig
-from emppi_ros.tracking.tracker import TRACKED, PartEstimate
+from emppi_ros.tracking.fitting import TrackerConfig
+from emppi_ros.tracking.parts import PartsFile
+from emppi_ros.tracking.tracker import TRACKED, PartEstimate, PartTracker
 
 _KEPT = 100  # joint states, among which is that of an image
 _NO_STAMP = Time()
@@ -228,9 +228,9 @@ class TrackerNode(TaskFollowerNode):
                 pose = depth_messages.find_pose(self._transforms, frame, self._frame)
             camera = depth_messages.read_camera(message, pose)
             self._info = message
-            if self._tracker is None or camera != self._tracker.camera:
-                last = None if self._tracker is None else self._tracker.poses
-                self._tracker = PartTracker(self._file, camera, last)
+            if self._tracker is None or camera != self._tracker.tracked.camera:
+                last = self._file.start if self._tracker is None else self._tracker.poses
+                self._tracker = PartTracker(parts.prepare_parts(self._file, camera), last)
                 self._problem = ''
         except EmppiError as error:
             self._problem = str(error)
@@ -279,7 +279,7 @@ class TrackerNode(TaskFollowerNode):
             self._problem = str(error)
             return
         self._problem = ''
-        for name, estimate in zip(self._file.names, self._estimates, strict=True):
+        for name, estimate in zip(self._poses, self._estimates, strict=True):
             if estimate.status == TRACKED:
                 row = estimate.row
                 pose = Pose(row[:3], row[3:] / np.linalg.norm(row[3:]))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from emppi_ros.articulation import tracks
+from emppi_ros.articulation import fitting, tracks
 from emppi_ros.articulation.tracks import Tracks
 
 AXIS = np.array([0.2, -0.3, 0.9]) / np.linalg.norm([0.2, -0.3, 0.9])
@@ -39,6 +39,11 @@ def on_slide(q):
 
 def as_tracks(*parts):
     return Tracks(np.arange(len(parts[0].seen)) / 30.0, parts)
+
+
+def observe(one):
+    poses, covariance, _ = tracks.pair(tracks.world(len(one.seen)), one)
+    return fitting.observe(poses, covariance)
 
 
 @pytest.fixture

@@ -8,12 +8,7 @@ from emppi_ros.articulation import fitting, tracks
 from emppi_ros.articulation.joint_models import JointModel
 from emppi_ros.core.pose import Poses
 
-from .conftest import AXIS, PIVOT, on_hinge, on_slide, part
-
-
-def observe(one):
-    poses, covariance, _ = tracks.pair(tracks.world(len(one.seen)), one)
-    return fitting.observe(poses, covariance)
+from .conftest import AXIS, PIVOT, observe, on_hinge, on_slide, part
 
 
 def angle(axis):

@@ -3,18 +3,15 @@
 import numpy as np
 import pytest
 
-from emppi_ros.articulation import fitting, selection, tracks
-from emppi_ros.articulation.selection import SelectionConfig
+from emppi_ros.articulation import selection, tracks
 
-from .conftest import AXIS, on_hinge, on_slide, part
+from .conftest import AXIS, observe, on_hinge, on_slide, part
 
 RISE = np.linspace(0.0, 1.0, 60)
 
 
-def select(one, seed=0, **config):
-    poses, covariance, _ = tracks.pair(tracks.world(len(one.seen)), one)
-    seen = fitting.observe(poses, covariance)
-    return selection.select(seen, np.random.default_rng(seed), SelectionConfig(**config))
+def select(one):
+    return selection.select(observe(one), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize('oriented', [True, False])

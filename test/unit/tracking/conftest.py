@@ -6,8 +6,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.pose import Poses
+from emppi_ros.model import scene
 from emppi_ros.tracking import camera, renderer
-from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
+from emppi_ros.tracking.fitting import TrackedParts, TrackerConfig
 
 SCENE = """
 <mujoco>
@@ -27,6 +28,8 @@ class Stage:
         self.bodies = [self.model.body(name).id for name in names]
         view = camera.looking_at(160, 120, 45.0, np.array([0.5, -1.5, 0.6]), np.zeros(3))
         self.camera = view
+        start = scene.kinematics(self.model, self.model.qpos0)
+        self.initial = renderer.body_poses(start, self.bodies)
         self.background = renderer.render_background(self.model, self.bodies, view)
         self.tracked = TrackedParts(
             TrackerConfig(), self.model, self.bodies, view, self.background
@@ -62,8 +65,13 @@ def moved(poses, shift, turn, part=0):
     return Poses(position, rotation)
 
 
+def errors(estimate, poses, part=0):
+    turn = Rotation.from_matrix(estimate.rotation @ poses.rotation[part].T).as_rotvec()
+    return np.concatenate([estimate.position - poses.position[part], turn])
+
+
 @pytest.fixture
 def tilted(stage):
     """Return the box's stage and a pose in which three faces are seen."""
     box = stage('box')
-    return box, moved(box.tracked.initial, [0.02, 0.05, -0.03], [0.4, 0.3, 0.7])
+    return box, moved(box.initial, [0.02, 0.05, -0.03], [0.4, 0.3, 0.7])

@@ -6,8 +6,10 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.pose import Poses
-from emppi_ros.tracking import joint_tracker
+from emppi_ros.tracking.joint_tracker import JointTracker
 from emppi_ros.tracking.jointed_parts import JointedParts
+
+from .conftest import errors
 
 MODEL = """
 <mujoco>
@@ -27,33 +29,27 @@ def jointed(more=''):
     return JointedParts(mujoco.MjModel.from_xml_string(MODEL.format(more)), ('box', 'ball'))
 
 
-def errors(estimate, poses, part):
-    found = estimate.parts[part]
-    turn = Rotation.from_matrix(found.rotation @ poses.rotation[part].T).as_rotvec()
-    return np.concatenate([found.position - poses.position[part], turn])
-
-
 def test_joints_are_found_from_beside_and_followed(stage):
     pair, joints = stage('box', 'ball'), jointed()
-    state = joint_tracker.start(joints, np.array([0.15, -0.05]))
+    tracker = JointTracker(pair.tracked, joints, np.array([0.15, -0.05]))
     for i in range(3):
         truth = np.array([0.3 + 0.1 * i, 0.02 * i])
         image = pair.image(joints.places(truth).poses)
-        state, found = joint_tracker.track(pair.tracked, joints, state, i / 10, image)
+        found = tracker.track(i / 10, image)
         # exact depths; outlines, of pixels of 9 mm, add errors
-        assert np.all(np.abs(found.qpos - truth) < [0.005, 0.001])
-        assert [one.status for one in found.parts] == ['tracked', 'tracked']
-        places = joints.places(found.qpos).poses
-        np.testing.assert_array_equal(found.parts[0].rotation, places.rotation[0])
-    np.testing.assert_allclose(state.velocity, [1.0, 0.2], atol=0.05)  # as followed
+        assert np.all(np.abs(tracker.qpos - truth) < [0.005, 0.001])
+        assert [one.status for one in found] == ['tracked', 'tracked']
+        places = joints.places(tracker.qpos).poses
+        np.testing.assert_array_equal(found[0].rotation, places.rotation[0])
+    np.testing.assert_allclose(tracker.velocity, [1.0, 0.2], atol=0.05)  # as followed
 
 
 def test_joints_stay_where_they_were_when_no_part_is_seen(stage):
     pair, joints = stage('box', 'ball'), jointed()
-    start = joint_tracker.start(joints, np.array([0.2, 0.0]))
-    state, found = joint_tracker.track(pair.tracked, joints, start, 0.0, pair.background)
-    assert [one.status for one in found.parts] == ['lost', 'lost']
-    np.testing.assert_array_equal(state.qpos, start.qpos)
+    tracker = JointTracker(pair.tracked, joints, np.array([0.2, 0.0]))
+    found = tracker.track(0.0, pair.background)
+    assert [one.status for one in found] == ['lost', 'lost']
+    np.testing.assert_array_equal(tracker.qpos, [0.2, 0.0])
 
 
 @pytest.mark.parametrize('sd', [(0.0, 0.0), (0.003, 0.01)])  # m, rad: of the joint of the box
@@ -71,10 +67,8 @@ def test_covariances_are_those_of_errors_of_images_and_of_joints(stage, sd):
         position, rotation = places.poses.position.copy(), places.poses.rotation.copy()
         position[0], rotation[0] = turn.apply(position[0]) + shift, turn.as_matrix() @ rotation[0]
         truth = Poses(position, rotation)
-        start = joint_tracker.start(joints, qpos)
-        image = pair.noisy(truth, rng)
-        _, found = joint_tracker.track(pair.tracked, joints, start, 0.0, image)
-        error, covariance = errors(found, truth, 0), found.parts[0].covariance
+        found, _ = JointTracker(pair.tracked, joints, qpos).track(0.0, pair.noisy(truth, rng))
+        error, covariance = errors(found, truth), found.covariance
         squares.append(error @ np.linalg.solve(covariance, error) / 6.0)
     # errors of outlines are taken for larger than they are, as those of free parts. Without
     # errors of joints there is one direction of six: less than 1/6, and else less than 1, plus 4.5

@@ -91,9 +91,8 @@ def test_the_likelihood_is_that_of_all_measurements(system):
 
 def test_scores_are_the_derivatives_by_the_covariances_of_noise_and_first_state(system):
     found = kalman_smoother.smooth(system)
-    scores = [kalman_smoother.first_score(found), *kalman_smoother.noise_score(found)]
     step, change = 1e-5, np.ones((N, N)) + np.diag([1.0, 2.0, 3.0])
-    for k, score in enumerate(scores):
+    for k, score in enumerate(kalman_smoother.scores(found)):
 
         def moved(by, k=k):
             first, noise = system.covariance.copy(), system.noise.copy()

@@ -7,9 +7,10 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import SceneError
 from emppi_ros.model import scene
-from emppi_ros.tracking import camera, renderer, tracker
-from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
+from emppi_ros.tracking import camera, renderer
+from emppi_ros.tracking.fitting import TrackedParts, TrackerConfig
 from emppi_ros.tracking.renderer import MovingBackground, Window
+from emppi_ros.tracking.tracker import PartTracker
 
 MOCAP = """
 <mujoco><worldbody>
@@ -89,7 +90,8 @@ def test_a_hand_that_touches_a_part_is_not_taken_for_it(model):
     known = MovingBackground(model, body, ['swing', 'wrist'], VIEW)
     tracked = TrackedParts(TrackerConfig(), model, body, VIEW)
     tracked.background = known
-    state, rng = tracker.start(tracked), np.random.default_rng(0)
+    start = renderer.body_poses(scene.kinematics(model, model.qpos0), body)
+    tracker, rng = PartTracker(tracked, start), np.random.default_rng(0)
     for i in range(6):
         swing = 0.5 - 0.1 * i  # the hand comes to the block, and hides a part of it
         data = scene.kinematics(model, positions(model, swing=swing, wrist=0.0))
@@ -97,7 +99,7 @@ def test_a_hand_that_touches_a_part_is_not_taken_for_it(model):
         seen = np.where(np.isfinite(depth), depth, 0.0)
         depth = seen + tracked.noise(seen) * rng.normal(size=depth.shape)
         known.move({'swing': swing, 'wrist': 0.0})
-        state, (found,) = tracker.track(tracked, state, 0.1 * i, depth)
+        (found,) = tracker.track(0.1 * i, depth)
         assert found.status == 'tracked'
         # 5 mm: five of its standard deviations, about
         assert np.linalg.norm(found.position - [0.0, 0.0, 0.06]) < 0.005
@@ -147,7 +149,7 @@ def test_a_scene_is_its_parts_in_front_of_its_background(stage):
     data = mujoco.MjData(scene.model)
     mujoco.mj_forward(scene.model, data)
     whole = renderer.render_scene(scene.model, data, scene.camera)
-    np.testing.assert_array_equal(whole, scene.image(scene.tracked.initial))
+    np.testing.assert_array_equal(whole, scene.image(scene.initial))
 
 
 def test_a_camera_projects_points_along_its_rays_onto_their_pixels(tilted):

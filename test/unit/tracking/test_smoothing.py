@@ -148,7 +148,7 @@ def test_estimates_of_images_without_the_part_stay_as_they_are():
         [PartEstimate(*pose, word, 1.0) for word in (one, 'tracked' if i < 3 else 'lost')]
         for i, (*pose, one) in enumerate(zip(*given, status, strict=True))
     ]
-    found = smoothing.smooth_estimates(TIME.tolist(), pair, [SHAPE, SHAPE])
+    found = smoothing.smooth_estimates(TIME, pair, [SHAPE, SHAPE])
     seen = status == 'tracked'
     assert [one[0] is other[0] for one, other in zip(found, pair, strict=True)] == (~seen).tolist()
     # three images say nothing about accelerations

@@ -9,33 +9,28 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import PoseError
 from emppi_ros.core.pose import Poses
-from emppi_ros.tracking import fitting, tracker
+from emppi_ros.tracking import fitting
 from emppi_ros.tracking.camera import Camera
-from emppi_ros.tracking.parts import TrackedParts
+from emppi_ros.tracking.fitting import FreeParts, TrackedParts
+from emppi_ros.tracking.tracker import PartTracker
 
-from .conftest import moved
-
-
-def errors(estimate, poses, part=0):
-    turn = Rotation.from_matrix(estimate.rotation @ poses.rotation[part].T).as_rotvec()
-    return np.concatenate([estimate.position - poses.position[part], turn])
+from .conftest import errors, moved
 
 
 def test_an_exact_image_of_a_known_pose_is_a_fixed_point(stage):
     scene = stage('box', 'ball', 'rod')
-    poses = scene.tracked.initial
-    found = fitting.fit(scene.tracked, poses, scene.image(poses))
+    poses = scene.initial
+    found = fitting.fit(scene.tracked, FreeParts(poses), scene.image(poses))
     # rounding: all residuals are zero
-    np.testing.assert_allclose(found.poses.position, poses.position, atol=1e-12)
-    np.testing.assert_allclose(found.poses.rotation, poses.rotation, atol=1e-12)
+    np.testing.assert_allclose(found.placement.poses.position, poses.position, atol=1e-12)
+    np.testing.assert_allclose(found.placement.poses.rotation, poses.rotation, atol=1e-12)
     assert found.evidence.fits.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_a_pose_is_found_from_beside_it(tilted):
     stage, poses = tilted
     start = moved(poses, [0.03, -0.02, 0.03], [0.1, -0.15, 0.1])
-    state = tracker.start(stage.tracked, start)
-    _, (found,) = tracker.track(stage.tracked, state, 0.0, stage.image(poses))
+    (found,) = PartTracker(stage.tracked, start).track(0.0, stage.image(poses))
     error = errors(found, poses)
     # three faces and exact depths determine the pose; outlines, of pixels of 9 mm, add errors
     assert np.linalg.norm(error[:3]) < 0.001 and np.linalg.norm(error[3:]) < 0.01
@@ -58,8 +53,8 @@ def test_results_move_with_camera_and_parts(tilted):
     image = stage.noisy(poses, np.random.default_rng(5))
     start = moved(poses, [0.01, 0.0, 0.01], [0.0, 0.05, 0.0])
     placed = Poses(start.position @ turn.T + shift, turn @ start.rotation)
-    _, (here,) = tracker.track(stage.tracked, tracker.start(stage.tracked, start), 0.0, image)
-    _, (found,) = tracker.track(there, tracker.start(there, placed), 0.0, image)
+    (here,) = PartTracker(stage.tracked, start).track(0.0, image)
+    (found,) = PartTracker(there, placed).track(0.0, image)
     # rounding, unless a ray at an edge changes sides: one of some thousand
     np.testing.assert_allclose(found.position, turn @ here.position + shift, atol=1e-4)
     np.testing.assert_allclose(found.rotation, turn @ here.rotation, atol=1e-3)
@@ -73,9 +68,7 @@ def test_covariances_are_those_of_errors_under_noise(tilted):
     squares, sds = [], []
     for seed in range(20):
         image = stage.noisy(poses, np.random.default_rng(seed))
-        _, (estimate,) = tracker.track(
-            stage.tracked, tracker.start(stage.tracked, poses), 0.0, image
-        )
+        (estimate,) = PartTracker(stage.tracked, poses).track(0.0, image)
         error = errors(estimate, poses)
         squares.append(error @ np.linalg.solve(estimate.covariance, error) / 6.0)
         sds.append(np.sqrt(np.diag(estimate.covariance)))
@@ -87,23 +80,23 @@ def test_covariances_are_those_of_errors_under_noise(tilted):
 
 def test_rotations_of_a_ball_are_not_seen_and_its_place_is(stage):
     ball = stage('ball')
-    poses = ball.tracked.initial
+    poses = ball.initial
     image = ball.noisy(poses, np.random.default_rng(0))
-    state = tracker.start(ball.tracked, moved(poses, [0.02, 0.01, -0.02], [0.1, 0.2, 0.3]))
-    _, (found,) = tracker.track(ball.tracked, state, 0.0, image)
+    start = moved(poses, [0.02, 0.01, -0.02], [0.1, 0.2, 0.3])
+    (found,) = PartTracker(ball.tracked, start).track(0.0, image)
     values = np.linalg.eigvalsh(found.covariance[3:, 3:])
     assert np.all(np.sqrt(values) > 1.0)  # rad
     assert np.all(np.sqrt(np.diag(found.covariance)[:3]) < 0.005)
     assert np.linalg.norm(found.position - poses.position[0]) < 0.005  # 4 of its sd, about
     # alignment turns it a little: points on its surface are samples
-    np.testing.assert_allclose(found.rotation, state.poses.rotation[0], atol=0.02)
+    np.testing.assert_allclose(found.rotation, start.rotation[0], atol=0.02)
 
 
 def test_the_roll_of_a_rod_is_not_seen_and_its_axis_is(stage):
     rod = stage('rod')
-    poses = rod.tracked.initial
+    poses = rod.initial
     image = rod.noisy(poses, np.random.default_rng(0))
-    _, (found,) = tracker.track(rod.tracked, tracker.start(rod.tracked, poses), 0.0, image)
+    (found,) = PartTracker(rod.tracked, poses).track(0.0, image)
     axis = found.rotation[:, 2]
     assert math.sqrt(axis @ found.covariance[3:, 3:] @ axis) > 1.0  # rad
     across = np.linalg.eigvalsh(found.covariance[3:, 3:])[:2]
@@ -113,42 +106,42 @@ def test_the_roll_of_a_rod_is_not_seen_and_its_axis_is(stage):
 def test_parts_are_followed_at_constant_velocity_through_a_video(stage):
     scene = stage('box', 'ball')
     rng = np.random.default_rng(2)
-    state, worst = tracker.start(scene.tracked), 0.0
+    tracker, worst = PartTracker(scene.tracked, scene.initial), 0.0
     for i in range(12):
         shift = [0.02 * i, 0.0, 0.01 * i]
-        poses = moved(scene.tracked.initial, shift, [0.0, 0.05 * i, 0.0])
+        poses = moved(scene.initial, shift, [0.0, 0.05 * i, 0.0])
         image = scene.noisy(poses, rng)
-        state, found = tracker.track(scene.tracked, state, i / 15.0, image)
+        found = tracker.track(i / 15.0, image)
         worst = max(worst, *(np.linalg.norm(errors(found[k], poses, k)[:3]) for k in range(2)))
     # half a pixel is 5 mm at this distance; these noise seeds end at 5.5 mm
     assert worst < 0.01
     # estimates of consecutive images, each with some millimetres of noise, 67 ms apart
-    np.testing.assert_allclose(state.velocity[0, :3], [0.3, 0.0, 0.15], atol=0.2)
+    np.testing.assert_allclose(tracker.velocity[0, :3], [0.3, 0.0, 0.15], atol=0.2)
 
 
 def test_what_hides_a_part_is_no_evidence_against_it(tilted):
     stage, poses = tilted
     image = stage.image(poses)
     image[:, :75] = 0.5  # m: something in front of the left half
-    state = tracker.start(stage.tracked, poses)
-    _, (found,) = tracker.track(stage.tracked, state, 0.0, image)
+    tracker = PartTracker(stage.tracked, poses)
+    (found,) = tracker.track(0.0, image)
     assert found.status == 'tracked'
     assert np.linalg.norm(errors(found, poses)[:3]) < 0.005
     image[:] = 0.5
-    state, (found,) = tracker.track(stage.tracked, state, 0.1, image)
+    (found,) = tracker.track(0.1, image)
     assert found.status == 'hidden'
     assert np.sqrt(found.covariance[3, 3]) > 1.0
 
 
 def test_a_part_that_vanishes_is_lost_and_found_again_elsewhere(tilted):
     stage, poses = tilted
-    state = tracker.start(stage.tracked, poses)
-    state, (found,) = tracker.track(stage.tracked, state, 0.0, stage.image(poses))
+    tracker = PartTracker(stage.tracked, poses)
+    (found,) = tracker.track(0.0, stage.image(poses))
     assert found.status == 'tracked'
-    state, (found,) = tracker.track(stage.tracked, state, 0.1, stage.background)
+    (found,) = tracker.track(0.1, stage.background)
     assert found.status == 'lost'
     elsewhere = moved(poses, [0.25, 0.1, 0.15], [0.0, 0.0, 0.3])
-    state, (found,) = tracker.track(stage.tracked, state, 0.2, stage.image(elsewhere))
+    (found,) = tracker.track(0.2, stage.image(elsewhere))
     assert found.status == 'tracked'
     assert np.linalg.norm(errors(found, elsewhere)[:3]) < 0.005
 
@@ -159,20 +152,20 @@ def test_a_mask_replaces_the_background(tilted):
     image = stage.noisy(poses, np.random.default_rng(1))
     stage.tracked.renderer.place(poses)
     mask = stage.tracked.renderer.render().part == 0
-    start = tracker.start(unknown, moved(poses, [0.02, 0.0, 0.0], [0.0, 0.1, 0.0]))
-    _, (found,) = tracker.track(unknown, start, 0.0, image, mask)
+    start = moved(poses, [0.02, 0.0, 0.0], [0.0, 0.1, 0.0])
+    (found,) = PartTracker(unknown, start).track(0.0, image, mask)
     assert found.status == 'tracked'
     assert np.linalg.norm(errors(found, poses)[:3]) < 0.006
 
 
 def test_images_that_do_not_fit_are_refused(tilted):
     stage, poses = tilted
-    state = tracker.start(stage.tracked, poses)
+    tracker = PartTracker(stage.tracked, poses)
     with pytest.raises(PoseError, match='found 80 x 60 px, expected 160 x 120'):
-        tracker.track(stage.tracked, state, 0.0, np.ones((60, 80)))
-    state, _ = tracker.track(stage.tracked, state, 1.0, stage.image(poses))
+        tracker.track(0.0, np.ones((60, 80)))
+    tracker.track(1.0, stage.image(poses))
     with pytest.raises(PoseError, match='at 1 s: not after the one before, at 1 s'):
-        tracker.track(stage.tracked, state, 1.0, stage.image(poses))
+        tracker.track(1.0, stage.image(poses))
 
 
 @pytest.mark.parametrize('eighth', [3, 4, 7])
@@ -180,10 +173,10 @@ def test_a_part_that_jumps_by_its_size_is_not_found_in_another_orientation(tilte
     stage, poses = tilted
     angle = 0.25 * np.pi * eighth
     elsewhere = moved(poses, [0.15 * np.cos(angle), 0.0, 0.15 * np.sin(angle)], np.zeros(3))
-    state, rng = tracker.start(stage.tracked, poses), np.random.default_rng(7)
+    tracker, rng = PartTracker(stage.tracked, poses), np.random.default_rng(7)
     for i in range(4):
         image = stage.noisy(elsewhere if i else poses, rng)
-        state, (found,) = tracker.track(stage.tracked, state, i / 30.0, image)
+        (found,) = tracker.track(i / 30.0, image)
     # noise turns it by less than 0.05 rad; look-alikes are a quarter or half turn away
     assert np.linalg.norm(errors(found, elsewhere)[3:]) < 0.2
 
@@ -194,8 +187,8 @@ def test_a_part_that_turns_abruptly_is_found_as_the_image_shows_it(tilted, seed)
     rng = np.random.default_rng(seed)
     axis = rng.normal(size=3)
     turned = moved(poses, np.zeros(3), np.radians(50.0) * axis / np.linalg.norm(axis))
-    state = tracker.start(stage.tracked, poses)
-    state, _ = tracker.track(stage.tracked, state, 0.0, stage.noisy(poses, rng))
-    _, (found,) = tracker.track(stage.tracked, state, 1.0 / 30.0, stage.noisy(turned, rng))
+    tracker = PartTracker(stage.tracked, poses)
+    tracker.track(0.0, stage.noisy(poses, rng))
+    (found,) = tracker.track(1.0 / 30.0, stage.noisy(turned, rng))
     # noise turns it by less than 0.05 rad; steps from its last rotation end 0.1 rad away
     assert np.linalg.norm(errors(found, turned)[3:]) < 0.05
