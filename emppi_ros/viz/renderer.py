@@ -9,7 +9,7 @@ import copy
 import importlib
 import os
 import sys
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -166,7 +166,7 @@ def depth_camera(task: Task, model: mujoco.MjModel) -> Camera:
     if settings.camera:
         where = f'{task.where}: simulation: depth_camera: camera'
         make = camera_models.from_model
-        return cast(Camera, prefix_errors(where, make, model, settings.camera, *size))
+        return prefix_errors(where, make, model, settings.camera, *size)
     if settings.position is not None and settings.quaternion is not None:
         turn = to_rotation(np.array(settings.quaternion)).as_matrix()
         return camera_models.at(*size, settings.fovy_deg, np.array(settings.position), turn)

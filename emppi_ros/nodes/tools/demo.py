@@ -243,17 +243,17 @@ class _DemoSession(RunMonitor):
             self._resume()
             if progress is not None:
                 progress(elapsed)
-            if self.success_time is not None or self._held:
+            if self.success_time is not None or self._stopped:
                 break
 
     @property
-    def _held(self) -> bool:
+    def _stopped(self) -> bool:
         """Whether the bridge holds the arm for another reason than an overloaded machine."""
         return bool(self.fault) and (self.fault not in faults.OVERLOAD or self.holds >= _MAX_HOLDS)
 
     def _resume(self) -> None:
         """Acknowledge a fault of an overloaded machine, and arm again; the arm is simulated."""
-        if not self.fault or self._held:
+        if not self.fault or self._stopped:
             return
         self.holds += 1
         self.arm(False)

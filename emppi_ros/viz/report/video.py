@@ -49,7 +49,7 @@ class BeliefPanel:
         with plots.styled():
             layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
             figure = Figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI, layout=layout)
-            self._canvas: Any = FigureCanvasAgg(figure)
+            canvas: Any = FigureCanvasAgg(figure)
             learning = len(task.parameters) > 0 and len(record.belief_times) > 0
             ratios = [2.0, 1.0] if learning else [1.0]
             axes = figure.subplots(len(ratios), 1, squeeze=False, height_ratios=ratios)[:, 0]
@@ -64,9 +64,9 @@ class BeliefPanel:
             self._learning = learning
             for artist in self._moving:
                 artist.set_animated(True)
-            self._canvas.draw()
-        self._background = self._canvas.copy_from_bbox(figure.bbox)
-        self._figure = figure
+            canvas.draw()
+        self._background = canvas.copy_from_bbox(figure.bbox)
+        self._figure, self._canvas = figure, canvas
 
     def draw(self, now: float) -> Image:
         """Return the panel (height, width, 3) at a time [s]."""
