@@ -16,13 +16,13 @@ import numpy.typing as npt
 from sensor_msgs.msg import PointCloud2
 from visualization_msgs.msg import MarkerArray
 
+from benchmarks import headless_client
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import graph, process, qos
 from emppi_ros.nodes.markers.node import BELIEF_MARKERS, BELIEF_POINTS, OBJECTS, ROLLOUTS
 from emppi_ros.nodes.tools.process_group import ProcessGroup, isolated_environment
 from emppi_ros.nodes.topics.cost import COST
 from emppi_ros.recordings.message_tables import statuses
-from emppi_ros.viz.web import headless_client
 
 Array = npt.NDArray[np.float64]
 KINDS = 'nobody', 'pictures', 'recorder', 'page'  # observers

@@ -34,7 +34,7 @@ def add_command(studies: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
     load_task(options.task)  # report an invalid task before anything starts
-    extras.load_web_module('headless_client')  # likewise missing packages
+    extras.load_web_module('server')  # likewise missing packages
     extras.load_node_module('common.process')  # likewise ROS 2
     observers = importlib.import_module('benchmarks.observers')
     total = options.turns * len(observers.KINDS)

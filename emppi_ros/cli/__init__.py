@@ -19,12 +19,11 @@ INVALID, INTERRUPTED = 2, 130
 # each module with its commands; only the module of the given command is imported, so that
 # switching the task, for example, does not wait for the imports of benchmarks
 MODULES = {
-    'tasks': ('tasks', 'check'),
+    'tasks': ('tasks', 'check', 'task'),
     'run': ('run',),
     'calibrate': ('calibrate',),
     'view': ('view',),
     'demo': ('demo',),
-    'task': ('task',),
     'record': ('record',),
     'replay': ('replay', 'report'),
     'markers': ('markers',),

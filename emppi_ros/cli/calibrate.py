@@ -5,80 +5,46 @@ from pathlib import Path
 import sys
 from typing import Any
 
-from emppi_ros.calibration import (
-    hardware,
-    recommendation,
-    report,
-    results,
-    settings,
-    truths,
-    verdict,
-)
+from emppi_ros.calibration import hardware, recommendation, report, results, settings, verdict
 from emppi_ros.calibration.belief_scores import SETTLING_S
 from emppi_ros.calibration.recommendation import Recommendation
 from emppi_ros.calibration.runs import CalibrationRun, RunResult, compute
 from emppi_ros.calibration.settings import BeliefSetting
+from emppi_ros.calibration.truths import draw as draw_truths
 from emppi_ros.cli import output
+from emppi_ros.cli.command import Command
 from emppi_ros.core import paths, yaml_edit
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.parallel import workers
 from emppi_ros.tasks.task import Task, load_task
 
-RUNS = 40
-DESCRIPTION = """
-Check by simulation whether the belief of a task is as certain as it is right.
-
-The closed loop runs with true parameters from the prior and from beyond it. On the same
-measurements, settings of the belief are compared: particles, likelihood and noise. The report
-says how often intervals hold the truth, which parameters the measurements show at all, and which
-setting to use; --write sets it in the task file, where comments stay.
-"""
-
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
-        'calibrate',
-        help='check whether the belief of a task is calibrated, and recommend settings',
-        description=DESCRIPTION.strip(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument('task', metavar='TASK', help='name of a task, or a YAML file')
-    parser.add_argument(
-        '--runs', metavar='N', type=output.count, default=RUNS, help=f'number of runs ({RUNS})'
-    )
-    parser.add_argument(
-        '--duration',
-        metavar='S',
-        type=output.duration,
-        help="simulated time of a run in seconds (the task's own)",
-    )
-    parser.add_argument('--seed', type=output.whole, default=0, help='first random seed (0)')
-    output.add_prior(parser)
-    parser.add_argument(
-        '--jobs',
-        metavar='J',
-        type=output.count,
-        help='number of processes (one per core); several use one thread each',
-    )
-    parser.add_argument(
-        '--out',
-        metavar='DIR',
-        type=Path,
-        help='folder of the report and its plots (out/calibrate/TASK)',
-    )
-    parser.add_argument(
-        '--write',
-        action='store_true',
-        help='set the recommended settings in the task file; of a task of this package, write a '
-        'copy to the folder of the report',
-    )
-    parser.add_argument('--json', action='store_true', help='print one JSON object')
-    parser.set_defaults(execute=calibrate)
+    command = Command(commands, 'calibrate', calibrate)
+    add = command.option
+    add('task', 'name of a task, or a YAML file', str, 'TASK')
+    add('--runs', 'number of runs', output.count, 'N', 40)
+    add('--duration', "simulated time of a run in seconds (the task's own)", output.duration, 'S')
+    add('--seed', 'first random seed', output.whole, default=0)
+    command.add_prior()
+    text = 'number of processes (one per core); several use one thread each'
+    add('--jobs', text, output.count, 'J')
+    add('--out', 'folder of the report and its plots (out/calibrate/TASK)', Path, 'DIR')
+    text = 'set the recommended settings in the task file (of a task of this package, in a copy)'
+    add('--write', text)
+    add('--json', 'print one JSON object')
 
 
 def calibrate(options: argparse.Namespace) -> None:
-    """Simulate, compare, report, and write the settings if asked to."""
+    """
+    Check whether the belief of a task is calibrated, and recommend settings.
+
+    The closed loop runs with true parameters from the prior and from beyond it. On the same
+    measurements, settings of the belief are compared: particles, likelihood and noise. The report
+    says how often intervals hold the truth, which parameters the measurements show at all, and
+    which setting to use; --write sets it in the task file, where comments stay.
+    """
     task = load_task(options.task).with_prior(options.prior)
     duration = options.duration or task.file.duration_s
     if duration < 2.0 * SETTLING_S:
@@ -98,20 +64,14 @@ def calibrate(options: argparse.Namespace) -> None:
             edit(options.task, setting)
     runs = [
         CalibrationRun(options.task, options.prior, options.seed + i, truth, duration, compared)
-        for i, truth in enumerate(truths.draw(task, options.runs, options.seed))
+        for i, truth in enumerate(draw_truths(task, options.runs, options.seed))
     ]
     finished = _compute(runs, options.jobs)
     chosen = recommendation.recommend(finished, compared)
     folder = options.out or Path('out/calibrate') / task.name
     folder.mkdir(parents=True, exist_ok=True)
-    for path in results.write(
-        folder,
-        task,
-        finished,
-        compared,
-        chosen,
-        report.provenance(options.words, hardware.describe()),
-    ):
+    origin = report.provenance(options.words, hardware.describe())
+    for path in results.write(folder, task, finished, compared, chosen, origin):
         print(f'wrote {path}', file=sys.stderr)
     written = write_settings(options.task, chosen.setting, folder) if options.write else None
     _show(task, finished, compared, chosen, written, options)
@@ -135,12 +95,7 @@ def edit(name: str, setting: BeliefSetting) -> str:
 
 
 def write_settings(name: str, setting: BeliefSetting, folder: Path) -> Path | None:
-    """
-    Set the keys of a setting in a task file; return its path, None if there is nothing to change.
-
-    Comments stay. A task of this package is copied into the folder. ConfigError if the file
-    cannot be edited or written; then it is left as it is.
-    """
+    """Set a task's keys, of a task of this package in a copy; return the path, None if no key."""
     source = paths.find_config('tasks', name)
     if not setting.changes:
         return None

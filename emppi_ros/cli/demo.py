@@ -1,7 +1,7 @@
 """`emppi demo`: run a task as a ROS 2 graph on this machine, and report the result."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import itertools
 from pathlib import Path
 import sys
@@ -9,93 +9,58 @@ from typing import Any
 
 from emppi_ros.belief import explanations
 from emppi_ros.cli import extras, output, reports, run_table
-from emppi_ros.core import paths
+from emppi_ros.cli.command import Command
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.robots.robot import BACKENDS
 from emppi_ros.sim.true_parameters import draw_truth, parse_truth
 from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.viz.report.recording import RunRecord
 
-
-def _missed(row: Mapping[str, Any]) -> str:
-    return f'{100.0 * row["deadline_misses"]:.1f}' if 'deadline_misses' in row else '-'
-
-
-def _holds(row: Mapping[str, Any]) -> str:
-    return str(row.get('bridge_holds', '-'))
-
-
-_COLUMNS = {'missed %': _missed, 'holds': _holds}  # deadlines; stops on an overloaded machine
+# deadlines; stops on an overloaded machine
+_COLUMNS: run_table.Columns = {
+    'missed %': lambda row: (
+        f'{100.0 * row["deadline_misses"]:.1f}' if 'deadline_misses' in row else '-'
+    ),
+    'holds': lambda row: str(row.get('bridge_holds', '-')),
+}
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
-        'demo',
-        help='run a task as a ROS 2 graph on this machine',
-        description='Start planner, belief, bridge and simulator as ROS 2 nodes in their own '
-        'processes, and run in real time until the task succeeds or reaches its time limit.',
+    command = Command(commands, 'demo', demo)
+    add = command.option
+    add('task', 'name of a task', str, 'TASK', 'panda_push', nargs='?')
+    add('--duration', "time limit in seconds (the task's own)", output.duration, 'S')
+    command.add_seeds(
+        'one run after the other for each seed, such as 0-9; print a table of success, time, z of '
+        'each parameter, missed deadlines, and how each run ended',
     )
-    parser.add_argument(
-        'task', metavar='TASK', nargs='?', default='panda_push', help='name of a task (panda_push)'
+    text = 'run each seed N times, and print that table: no two runs in real time are the same'
+    add('--repeat', text, output.count, 'N')
+    command.add_truth()
+    command.add_prior()
+    text = 'source of tracked poses: true poses with noise, or the node `tracker` on depth images'
+    add('--tracking', text, choices=('truth', 'depth'), default='truth')
+    text = (
+        'infer joints while they move, and restart the belief from them; --out keeps their prior'
     )
-    parser.add_argument(
-        '--duration',
-        metavar='S',
-        type=output.duration,
-        help="time limit in seconds (the task's own)",
-    )
-    seed = parser.add_mutually_exclusive_group()
-    seed.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
-    seed.add_argument(
-        '--seeds',
-        metavar='A-B',
-        type=output.seeds,
-        help='one run after the other for each seed, such as 0-9; print a table of success, time, '
-        'z of each parameter, missed deadlines, and how each run ended',
-    )
-    parser.add_argument(
-        '--repeat',
-        metavar='N',
-        type=output.count,
-        help='run each seed N times, and print that table: no two runs in real time are the same',
-    )
-    output.add_truth(parser)
-    output.add_prior(parser)
-    parser.add_argument(
-        '--tracking',
-        choices=('truth', 'depth'),
-        default='truth',
-        help='where tracked poses come from: the simulator, true poses with noise, or the node '
-        '`tracker`, which finds them in images of the simulated depth camera (truth)',
-    )
-    parser.add_argument(
-        '--articulation',
-        action='store_true',
-        help='infer the joints of the task while they move, and let the belief start again from '
-        'them; with --out their prior is kept',
-    )
-    parser.add_argument(
-        '--out',
-        metavar='DIR',
-        type=Path,
-        help='write plots, a video, a bag and the summary to this folder; of several runs the bag '
-        'and the logs of each',
-    )
-    parser.add_argument(
-        '--backend',
-        choices=[name for name, simulated in BACKENDS.items() if simulated],
-        default='forward',
-        help='interface between bridge and simulator (forward)',
-    )
-    parser.add_argument('--json', action='store_true', help='print one JSON object')
-    parser.set_defaults(execute=demo)
+    add('--articulation', text)
+    text = 'write plots, video, bag and summary to this folder; of several runs bags and logs'
+    add('--out', text, Path, 'DIR')
+    simulated = [name for name, is_simulated in BACKENDS.items() if is_simulated]
+    text = 'interface between bridge and simulator'
+    add('--backend', text, choices=simulated, default='forward')
+    add('--json', 'print one JSON object')
 
 
 def demo(options: argparse.Namespace) -> None:
-    """Run the graph, print a summary and write the report."""
-    if options.out is not None:
-        paths.check_output('--out', options.out, folder=True)
+    """
+    Run a task as a ROS 2 graph on this machine.
+
+    Planner, belief, bridge and simulator run as nodes in their own processes, in real time, until
+    the task succeeds or reaches its time limit.
+    """
+    output.check_path('--out', options.out)
     task = load_task(options.task).with_prior(options.prior)
     draw_truth(task, options.seed, parse_truth(options.truth, '--truth'))  # raises before any work
     if not task.file.real_time:
@@ -137,11 +102,7 @@ def _run_several(options: argparse.Namespace, task: Task) -> None:
             folder = None if options.out is None else options.out / f'seed_{seed}_{k}'
             rows.append(_compute_row(options, seed, folder))
             advance(len(rows))
-    totals = run_table.total(rows)
-    if options.json:
-        print(output.to_json({'task': task.name, **totals, 'runs': rows}), flush=True)
-    else:
-        print('\n'.join(run_table.table(rows, totals, _COLUMNS)), flush=True)
+    run_table.show(rows, {'task': task.name}, _COLUMNS, options.json)
 
 
 def _compute_row(options: argparse.Namespace, seed: int, folder: Path | None) -> dict[str, Any]:
@@ -156,16 +117,8 @@ def _run_graph(
 ) -> tuple[dict[str, Any], RunRecord]:
     """Run the graph once; return its summary and record."""
     graph = extras.load_node_module('tools.demo')
+    more = options.backend, options.prior, options.truth, options.tracking, options.articulation
     result: tuple[dict[str, Any], RunRecord] = graph.run_demo(
-        options.task,
-        options.duration,
-        seed,
-        folder,
-        advance,
-        options.backend,
-        options.prior,
-        options.truth,
-        options.tracking,
-        options.articulation,
+        options.task, options.duration, seed, folder, advance, *more
     )
     return result

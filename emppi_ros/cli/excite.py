@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.cli import output
+from emppi_ros.cli.command import Command
 from emppi_ros.core import paths
 from emppi_ros.identification.rigid_body import excitation, excitation_trajectory
 from emppi_ros.identification.rigid_body.excitation import ExcitationConfig, ExcitationResult
@@ -21,61 +22,31 @@ _KINDS = 'position', 'velocity'
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
-        'excite',
-        help='write an excitation trajectory for `emppi identify --method rigid-body`',
-        description='Optimize a trajectory that excites the inertial parameters of the arm in a '
-        'task, for `emppi identify --method rigid-body`, and write it as a table. The '
-        'trajectory starts and ends at rest at home. It keeps the position limits, the share '
-        'dynamics_factor of the velocity and acceleration limits, and a clearance from the arm '
-        'itself and from fixed objects. Movable objects are ignored: remove them before you run '
-        'it. This command does not move a robot.',
-    )
-    parser.add_argument('task', metavar='TASK', help='name of a task, or a YAML file')
-    parser.add_argument(
-        '--out', metavar='FILE', type=Path, required=True, help='table to write (.csv, .parquet)'
-    )
-    parser.add_argument(
-        '--period',
-        metavar='S',
-        type=output.positive,
-        default=10.0,
-        help='period of the trajectory (10)',
-    )
-    parser.add_argument('--periods', type=output.count, default=1, help='number of periods (1)')
-    parser.add_argument(
-        '--rate',
-        metavar='HZ',
-        type=output.positive,
-        default=100.0,
-        help='sampling rate of the table (100)',
-    )
-    parser.add_argument(
-        '--range',
-        metavar='SHARE',
-        type=_share,
-        default=1.0,
-        help='range of motion, as a share of the distance from home to the joint limits (1)',
-    )
-    parser.add_argument(
-        '--clearance',
-        metavar='M',
-        type=output.positive,
-        default=0.02,
-        help='minimum distance between links and from fixed objects; pairs that are closer at '
-        'home are reported and ignored (0.02)',
-    )
-    parser.add_argument(
-        '--trials', type=output.count, default=150, help='iterations of the optimization (150)'
-    )
-    parser.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
-    parser.add_argument('--overwrite', action='store_true', help='replace --out if it exists')
-    parser.add_argument('--json', action='store_true', help='print one JSON object')
-    parser.set_defaults(execute=run)
+    add = Command(commands, 'excite', run).option
+    add('task', 'name of a task, or a YAML file', str, 'TASK')
+    add('--out', 'table to write (.csv, .parquet)', Path, 'FILE', required=True)
+    add('--period', 'period of the trajectory', output.positive, 'S', 10.0)
+    add('--periods', 'number of periods', output.count, default=1)
+    add('--rate', 'sampling rate of the table', output.positive, 'HZ', 100.0)
+    text = 'range of motion, as a share of the distance from home to the joint limits'
+    add('--range', text, _share, 'SHARE', 1.0)
+    text = 'least distance between links and to fixed objects; closer pairs at home are ignored'
+    add('--clearance', text, output.positive, 'M', 0.02)
+    add('--trials', 'iterations of the optimization', output.count, default=150)
+    add('--seed', 'random seed', output.whole, default=0)
+    add('--overwrite', 'replace --out if it exists')
+    add('--json', 'print one JSON object')
 
 
 def run(options: argparse.Namespace) -> None:
-    """Optimize a trajectory, write it and print a summary."""
+    """
+    Write an excitation trajectory for `emppi identify --method rigid-body`.
+
+    The trajectory excites the inertial parameters of the arm in a task, and starts and ends at
+    rest at home. It keeps the position limits, the share dynamics_factor of the velocity and
+    acceleration limits, and a clearance from the arm itself and from fixed objects. Movable
+    objects are ignored: remove them before you run it. This command does not move a robot.
+    """
     tables.check_writable('--out', options.out)
     paths.check_new(options.out, options.overwrite)
     task = load_task(options.task)

@@ -1,8 +1,7 @@
 """`emppi identify`: recorded motion to a prior that `emppi run --prior` starts from."""
 
 import argparse
-from collections.abc import Mapping, Sequence
-import os
+from collections.abc import Sequence
 from pathlib import Path
 import sys
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.cli import option_groups, output
+from emppi_ros.cli.command import Command
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identification import methods
@@ -29,115 +29,68 @@ _MAX_LAG = 1.0  # s
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
-        'identify',
-        help='learn parameters from recorded motion, and write them as a prior',
-        description='Learn the parameters of a task, or of a model, from recorded motion, '
-        'and write a prior for `emppi run --prior`. A recording is a bag, or a table with the '
-        "column time_s and others such as 'position/hinge [rad]', 'velocity/hinge [rad/s]', "
-        "'effort/hinge [N m]' (torque of the drive, also of a servo), 'torque/hinge [N m]' (an "
-        "external torque), 'command/motor [N m]' and 'pose/block.x [m]' (docs/identification.md). "
-        'Repeated rows and jittering stamps are repaired, and reported.',
+    command = Command(commands, 'identify', run)
+    add, offered = command.option, methods.load_all()
+    option_groups.add_method(command, offered, 'states')
+    text = (
+        '.csv, .parquet, or a bag: .mcap, or the folder that `emppi record` or `ros2 bag record` '
+        'made; several files share one clock; repeat --data for another recording'
     )
-    offered = methods.load_all()
-    option_groups.add_method(parser, offered, 'states')
-    parser.add_argument(
-        '--data',
-        metavar='FILE',
-        type=Path,
-        nargs='+',
-        action='append',
-        required=True,
-        help='.csv, .parquet, or a bag: .mcap, or the folder that `emppi record` or `ros2 bag '
-        'record` made; several files share one clock; repeat --data for another recording',
-    )
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument('--task', help='name of a task, or a YAML file')
-    source.add_argument(
-        '--model', metavar='FILE', type=Path, help='a YAML file: a scene, and its parameters'
-    )
-    _add_outputs(parser, offered)
-    _add_settings(parser, offered)
-    parser.set_defaults(execute=run)
-
-
-def _add_outputs(parser: argparse.ArgumentParser, offered: Mapping[str, Method]) -> None:
-    parser.add_argument(
-        '--out',
-        metavar='FILE.yaml',
-        type=Path,
-        help='write the prior to this file; an interrupted run resumes from its checkpoint beside '
-        f'it ({_long_running(offered)})',
-    )
-    parser.add_argument(
-        '--mjcf',
-        metavar='FILE.xml',
-        type=Path,
-        help='write the scene with the estimated values (mean of the particles; with rigid-body '
-        'whole bodies) to this file',
-    )
-    parser.add_argument(
-        '--report',
-        metavar='DIR',
-        type=Path,
-        help='write figures to this new folder: the posterior, convergence, and forecasts of the '
-        'held-out part',
-    )
-    parser.add_argument(
-        '--overwrite', action='store_true', help='replace existing outputs and checkpoints'
-    )
-    parser.add_argument('--json', action='store_true', help='print one JSON object')
-
-
-def _add_settings(parser: argparse.ArgumentParser, offered: Mapping[str, Method]) -> None:
+    add('--data', text, Path, 'FILE', nargs='+', action='append', required=True)
+    source = command.parser.add_mutually_exclusive_group(required=True)
+    add('--task', 'name of a task, or a YAML file', str, group=source)
+    add('--model', 'a YAML file: a scene, and its parameters', Path, 'FILE', group=source)
+    long_running = ', '.join(name for name, method in offered.items() if method.long_running)
+    text = 'write the prior; an interrupted run resumes from its checkpoint beside it'
+    add('--out', f'{text} ({long_running})', Path, 'FILE.yaml')
+    text = 'write the scene with estimated values (means; with rigid-body whole bodies)'
+    add('--mjcf', text, Path, 'FILE.xml')
+    text = 'write figures of posterior, convergence and held-out forecasts to this new folder'
+    add('--report', text, Path, 'DIR')
+    add('--overwrite', 'replace existing outputs and checkpoints')
+    add('--json', 'print one JSON object')
     shares = '; '.join(
         f'{name}: {"not available" if method.held_out is None else f"{method.held_out:g}"}'
         for name, method in offered.items()
     )
-    parser.add_argument(
-        '--held-out',
-        metavar='SHARE',
-        type=float,
-        help=f'last share of each recording, which is forecast, not learned from ({shares})',
+    text = 'last share of each recording, which is forecast, not learned from'
+    add('--held-out', f'{text} ({shares})', float, 'SHARE')
+    text = (
+        'time step of the model (that of the scene; states: at most 1 ms if joints were sampled '
+        'more often than the scene steps)'
     )
-    parser.add_argument(
-        '--step',
-        metavar='S',
-        type=float,
-        help='time step of the model (that of the scene; states: at most 1 ms if joints were '
-        'sampled more often than the scene steps)',
-    )
-    parser.add_argument(
-        '--lag',
-        metavar='S',
-        type=float,
-        default=0.0,
-        help='delay by which commands, torques and efforts act later than recorded (0)',
-    )
-    parser.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
-    parser.add_argument(
-        '--threads',
-        type=output.whole,
-        default=0,
-        help='threads of the simulation; 0: all cores (0)',
-    )
-    output.add_scheduler(parser, f' ({_long_running(offered)})')
-
-
-def _long_running(offered: Mapping[str, Method]) -> str:
-    return ', '.join(name for name, method in offered.items() if method.long_running)
+    add('--step', text, float, 'S')
+    text = 'delay by which commands, torques and efforts act later than recorded'
+    add('--lag', text, float, 'S', 0.0)
+    add('--seed', 'random seed', output.whole, default=0)
+    add('--threads', 'threads of the simulation; 0: all cores', output.whole, default=0)
+    output.add_scheduler(command.parser, f' ({long_running})')
 
 
 def run(options: argparse.Namespace) -> None:
-    """Check the options, identify, write the outputs and print a summary."""
+    """
+    Learn parameters from recorded motion, and write them as a prior.
+
+    The parameters are those of a task, or of a model; `emppi run --prior` starts from the prior. A
+    recording is a bag, or a table with the column time_s and others such as 'position/hinge
+    [rad]', 'velocity/hinge [rad/s]', 'effort/hinge [N m]' (torque of the drive, also of a servo),
+    'torque/hinge [N m]' (an external torque), 'command/motor [N m]' and 'pose/block.x [m]'
+    (docs/identification.md). Repeated rows and jittering stamps are repaired, and reported.
+    """
     offered = methods.load_all()
     method, method_options = offered[options.method], option_groups.read_options(offered, options)
     settings = _settings(method, options)
     systems = method.systems(method_options, len(options.data))
     if options.mjcf is not None and systems > 1:
         raise ConfigError('--mjcf: several systems are not one model: leave it out')
-    _check_outputs(options)
-    plant = _plant(options)
+    if options.report is not None:
+        paths.check_new(options.report, options.overwrite)
+        output.check_path('--report', options.report)
+    output.check_files(options, out=output.YAML, mjcf=output.XML)
+    task = load_task(options.task) if options.task else None
+    plant = Plant.from_file(options.model) if task is None else Plant.from_task(task)
+    if options.step is not None:
+        plant.model.opt.timestep = options.step
     method.check(method_options, plant, len(options.data), settings)
     recordings = [delay_inputs(read_recording(files), options.lag) for files in options.data]
     result = identify(
@@ -213,28 +166,6 @@ def _settings(method: Method, options: argparse.Namespace) -> RunSettings:
         progress=output.progress,
         scheduler=options.scheduler,
     )
-
-
-def _check_outputs(options: argparse.Namespace) -> None:
-    """Raise ConfigError if an output exists, or cannot be written."""
-    if options.report is not None:
-        folder = options.report
-        paths.check_new(folder, options.overwrite)
-        existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-        if not existing.is_dir() or not os.access(existing, os.W_OK):
-            raise ConfigError(f'--report: {existing} is not a writable folder')
-    output.check_files(options, out=output.YAML, mjcf=output.XML)
-
-
-def _plant(options: argparse.Namespace) -> Plant:
-    """Return the plant of the task or model file."""
-    if options.task:
-        plant = Plant.from_task(load_task(options.task))
-    else:
-        plant = Plant.from_file(options.model)
-    if options.step is not None:
-        plant.model.opt.timestep = options.step
-    return plant
 
 
 def _mjcf(plant: Plant, result: Identification) -> str:

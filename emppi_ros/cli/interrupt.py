@@ -7,12 +7,7 @@ _POLL_S = 0.02
 
 
 class StopSignal:
-    """
-    A flag that SIGINT and SIGTERM set.
-
-    Not an exception, which could be raised anywhere, and not a threading.Event: setting it in a
-    signal handler deadlocks if the interrupted thread holds its lock.
-    """
+    """A flag that SIGINT and SIGTERM set; setting a threading.Event there may deadlock."""
 
     def __init__(self) -> None:
         """Install the signal handlers; call this from the main thread."""

@@ -1,6 +1,7 @@
 """`emppi markers`: a picture of the markers that rviz shows, without ROS."""
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,8 @@ import imageio.v3 as imageio
 
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.cli import output
+from emppi_ros.cli.command import Command
 from emppi_ros.core import paths
-from emppi_ros.core.errors import ConfigError
 from emppi_ros.planning.plan_preview import trace_point
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.mujoco_overlay import draw_over
@@ -21,35 +22,22 @@ WIDTH, HEIGHT = 1280, 720  # px
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
-        'markers',
-        help='draw the markers that rviz shows into a picture',
-        description='Run a task in one process, as `emppi run` does, stop after a while, and draw '
-        'the markers that rviz shows then over the scene: belief, candidate rollouts, plan and '
-        'objects. Needs neither ROS nor rviz.',
-    )
-    parser.add_argument('task', metavar='TASK', help='name of a task, or a YAML file')
-    parser.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
-    parser.add_argument(
-        '--at', metavar='S', type=output.duration, default=1.0, help='simulated time in s (1)'
-    )
-    parser.add_argument(
-        '--out',
-        metavar='F.png',
-        type=Path,
-        default=Path('markers.png'),
-        help='file to write (markers.png)',
-    )
-    parser.add_argument(
-        '--plain', action='store_true', help='draw on white instead of over the scene'
-    )
-    parser.set_defaults(execute=draw)
+    add = Command(commands, 'markers', draw).option
+    add('task', 'name of a task, or a YAML file', str, 'TASK')
+    add('--seed', 'random seed', output.whole, default=0)
+    add('--at', 'simulated time in s', output.duration, 'S', 1.0)
+    add('--out', 'file to write', Path, 'F.png', Path('markers.png'))
+    add('--plain', 'draw on white instead of over the scene')
 
 
 def draw(options: argparse.Namespace) -> None:
-    """Run, draw and write."""
-    if options.out.suffix != '.png':
-        raise ConfigError(f'--out {options.out}: expected a name that ends in .png')
+    """
+    Draw the markers that rviz shows into a picture.
+
+    Run a task in one process, as `emppi run` does, stop after a while, and draw belief, candidate
+    rollouts, plan and objects over the scene. Needs neither ROS nor rviz.
+    """
+    output.check_path('--out', options.out, '.png')
     check_renderer()
     task = load_task(options.task)
     loop = ClosedLoop(task, options.seed)
@@ -60,12 +48,10 @@ def draw(options: argparse.Namespace) -> None:
     shapes.preview.ensemble.activate(loop.planner.stage.grasp)
     drawn = [*shapes.objects(display), *shapes.belief(display), *shapes.rollouts(display)]
     model = task.visual_model()
-    renderer = Renderer(model, WIDTH, HEIGHT, start_camera(task, model, WIDTH / HEIGHT))
-    try:
+    camera = start_camera(task, model, WIDTH / HEIGHT)
+    with closing(Renderer(model, WIDTH, HEIGHT, camera)) as renderer:
         background = None if options.plain else renderer.render(loop.robot.data.qpos)
         picture = draw_over(renderer, display.state.qpos, drawn, background)
-    finally:
-        renderer.close()
     with paths.replacing(options.out) as temporary:
         imageio.imwrite(temporary, picture)
     print(f'wrote {options.out}')

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 import json
 import math
+from pathlib import Path
 import sys
 from typing import Any
 
@@ -132,29 +133,6 @@ def seeds(text: str) -> range:
     return range(int(first), int(last) + 1)
 
 
-def add_truth(parser: Any) -> None:
-    """Add --truth, values of a simulated robot's parameters."""
-    parser.add_argument(
-        '--truth',
-        metavar='NAME=VALUE',
-        action='append',
-        default=[],
-        help='true value of a parameter, hidden from the planner (drawn from the seed); '
-        'NAME=0.3,1.2@5 changes it to 1.2 at 5 s; repeatable',
-    )
-
-
-def add_prior(parser: Any) -> None:
-    """Add --prior, where a belief starts."""
-    parser.add_argument(
-        '--prior',
-        metavar='FILE',
-        default='',
-        help="prior of the belief instead of the task's own: a name in config/priors, or a YAML "
-        'file',
-    )
-
-
 def add_workers(parser: Any) -> None:
     """Add --jobs and --scheduler, which choose where runs are computed."""
     parser.add_argument(
@@ -173,6 +151,15 @@ def add_scheduler(parser: Any, of: str = '') -> None:
         metavar='ADDRESS',
         help='compute on the workers of this Dask cluster, which you trust (tcp://host:8786)' + of,
     )
+
+
+def check_path(option: str, path: Path | None, *suffixes: str) -> None:
+    """Raise ConfigError if a file, or without suffixes a folder, cannot be written."""
+    if path is None:
+        return
+    if suffixes and path.suffix not in suffixes:
+        raise ConfigError(f'{option} {path}: expected a name that ends in {" or ".join(suffixes)}')
+    paths.check_output(option, path, folder=not suffixes)
 
 
 def check_files(options: argparse.Namespace, **suffixes: Sequence[str]) -> None:

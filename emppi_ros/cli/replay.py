@@ -1,6 +1,7 @@
 """`emppi replay` and `emppi report`: rerun the computations of a bag, and plot it."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 import sys
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 
 from emppi_ros.belief import explanations
 from emppi_ros.cli import output, reports
+from emppi_ros.cli.command import Command
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.replay import bag_report, what_if
@@ -20,47 +22,33 @@ DIFFERENT = 1  # exit status
 
 def add_commands(commands: Any) -> None:
     """Add the commands to the parser."""
-    parser = commands.add_parser(
-        'replay',
-        help='rerun belief and planner on a bag, and compare bit by bit',
-        description='Rerun belief and planner on their recorded inputs. Exit status 0 if all '
-        'beliefs and plans are bit-identical, 1 if not; the output names the first difference.',
-    )
-    _add_bag(parser)
-    parser.add_argument(
-        '--what-if', metavar='TASK', help='rerun the belief with the settings of another task'
-    )
-    parser.add_argument('--prior', metavar='FILE', help='with --what-if: start from this prior')
-    parser.add_argument(
-        '--seed',
-        type=output.whole,
-        help='with --what-if: random seed of the belief (the recorded one)',
-    )
-    parser.add_argument(
-        '--out', metavar='DIR', type=Path, help='with --what-if: write plots to this folder'
-    )
-    parser.set_defaults(execute=replay)
-    parser = commands.add_parser(
-        'report', help='plot a bag', description='Write the plots of a bag.'
-    )
-    _add_bag(parser)
-    parser.add_argument(
-        '--out', metavar='DIR', type=Path, help='folder for the plots (BAG_report, beside the bag)'
-    )
-    parser.add_argument('--video', metavar='FILE', type=Path, help='write a video, .mp4 or .gif')
-    parser.set_defaults(execute=report)
+    add = _add_command(commands, 'replay', replay)
+    add('--what-if', 'rerun the belief with the settings of another task', str, 'TASK')
+    add('--prior', 'with --what-if: start from this prior', str, 'FILE')
+    text = 'with --what-if: random seed of the belief (the recorded one)'
+    add('--seed', text, output.whole)
+    add('--out', 'with --what-if: write plots to this folder', Path, 'DIR')
+    add = _add_command(commands, 'report', report)
+    add('--out', 'folder for the plots (BAG_report, beside the bag)', Path, 'DIR')
+    add('--video', 'write a video, .mp4 or .gif', Path, 'FILE')
 
 
-def _add_bag(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('bag', metavar='BAG', type=Path, help='folder of a bag, or an .mcap file')
-    parser.add_argument(
-        '--namespace', metavar='NS', help='namespace of the nodes, if the bag has several robots'
-    )
-    parser.add_argument('--json', action='store_true', help='print one JSON object')
+def _add_command(commands: Any, name: str, execute: Callable[..., Any]) -> Callable[..., None]:
+    """Add a command that reads a bag; return the function that adds an option."""
+    add = Command(commands, name, execute).option
+    add('bag', 'folder of a bag, or an .mcap file', Path, 'BAG')
+    add('--namespace', 'namespace of the nodes, if the bag has several robots', str, 'NS')
+    add('--json', 'print one JSON object')
+    return add
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Replay and print the comparison; return the exit status."""
+    """
+    Rerun belief and planner on a bag, and compare bit by bit.
+
+    Exit status 0 if all beliefs and plans are bit-identical, 1 if not; the output names the first
+    difference.
+    """
     bag = Bag(options.bag, options.namespace)
     if options.what_if is not None:
         return _what_if(options, bag)
@@ -100,9 +88,8 @@ def _show(options: argparse.Namespace, summary: dict[str, Any]) -> None:
 
 
 def report(options: argparse.Namespace) -> None:
-    """Write the plots of a bag and print a summary."""
-    if options.video is not None:
-        reports.check_video(options.video)
+    """Plot a bag."""
+    reports.check_video(options.video)
     bag = Bag(options.bag, options.namespace)
     task, observer, notes = bag_report.observe(bag)
     summary, record = observer.summarize()

@@ -17,12 +17,11 @@ from emppi_ros.viz.report import joint_pictures, plots, video
 from emppi_ros.viz.report.recording import RunRecord
 
 
-def check_video(path: Path) -> None:
+def check_video(path: Path | None) -> None:
     """Raise an error if a video cannot be written; call this before any work."""
-    if path.suffix not in video.SUFFIXES:
-        raise ConfigError(f'--video {path}: expected a name that ends in .mp4 or .gif')
-    paths.check_output('--video', path)
-    check_renderer()
+    output.check_path('--video', path, *video.SUFFIXES)
+    if path is not None:
+        check_renderer()
 
 
 def write_plots(task: Task, record: RunRecord, summary: Mapping[str, Any], folder: Path) -> None:
@@ -40,9 +39,7 @@ def _pictures(task: Task, record: RunRecord, folder: Path) -> list[Path]:
     if not (has_truth and len(record.times)):
         return []
     try:
-        video.write_still(
-            task, record, folder / 'scene.png', video.BeliefOverlay(task, record).shapes
-        )
+        video.write_still(task, record, folder / 'scene.png')
         return [folder / 'scene.png', *joint_pictures.write_all(task, record, folder)]
     except RenderError as error:
         print(f'no picture of the belief in the scene: {error}', file=sys.stderr)
@@ -54,7 +51,7 @@ def write_video(task: Task, record: RunRecord, path: Path) -> None:
     _create(path.parent)
     count = video.count_frames(record, path.suffix)
     with output.progress('video', count, 'frames') as advance:
-        video.write(task, record, path, advance, video.BeliefOverlay(task, record).shapes)
+        video.write(task, record, path, advance)
     print(f'wrote {path}', file=sys.stderr)
 
 

@@ -1,124 +1,82 @@
 """`emppi run`: run the closed loop in one process, without ROS."""
 
 import argparse
+import dataclasses
+import functools
 from pathlib import Path
 from typing import Any
 
-from emppi_ros.app.closed_loop import CONTROLLERS, summarize
+from emppi_ros.app.closed_loop import CONTROLLERS, ClosedLoop, summarize
 from emppi_ros.app.synthetic_recording import write_recording
 from emppi_ros.belief import explanations
-from emppi_ros.cli import output, reports, run_seeds, run_table
+from emppi_ros.cli import output, reports, run_table
+from emppi_ros.cli.command import Command
 from emppi_ros.core import paths
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.parallel import workers
 from emppi_ros.priors import prior_file
 from emppi_ros.recordings import tables
+from emppi_ros.sim.true_parameters import parse_truth
+from emppi_ros.tasks.task import load_task
 from emppi_ros.viz import synthetic_video
+from emppi_ros.viz.renderer import depth_camera
 from emppi_ros.viz.report import recording
+
+_SINGLE = ('video', 'record', 'save', 'out')  # options for files of a single run
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
-        'run',
-        help='run a task in one process, without ROS',
-        description='Run a task with a simulated robot, whose true parameters are hidden from the '
-        'planner, in simulated time. Runs with the same seed are bit-identical.',
+    command = Command(commands, 'run', run)
+    add = command.option
+    add('task', 'name of a task, or a YAML file', str, 'TASK')
+    command.add_seeds(
+        'one run for each seed, such as 0-9, on all cores; print a table of success, time, z of '
+        'each parameter, and how each run ended'
     )
-    parser.add_argument('task', metavar='TASK', help='name of a task, or a YAML file')
-    seed = parser.add_mutually_exclusive_group()
-    seed.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
-    seed.add_argument(
-        '--seeds',
-        metavar='A-B',
-        type=output.seeds,
-        help='one run for each seed, such as 0-9, on all cores; print a table of success, time, '
-        'z of each parameter, and how each run ended',
+    add('--jobs', 'with --seeds: processes (one per core)', output.count, 'J')
+    text = (
+        'emppi learns while it runs; no-update keeps the prior; the others plan with a single '
+        "model: mppi-true has the true parameters, mppi-mean the prior's mean, mppi-wrong the "
+        "task's wrong values, mppi-nominal the values of the scene"
     )
-    parser.add_argument(
-        '--jobs', metavar='J', type=output.count, help='with --seeds: processes (one per core)'
-    )
-    parser.add_argument(
-        '--controller',
-        choices=CONTROLLERS,
-        default='emppi',
-        help='emppi learns while it runs; no-update keeps the prior; the others plan with a '
-        "single model: mppi-true has the true parameters, mppi-mean the prior's mean, "
-        "mppi-wrong the task's wrong values, mppi-nominal the values of the scene (emppi)",
-    )
-    output.add_truth(parser)
-    output.add_prior(parser)
-    parser.add_argument(
-        '--duration',
-        metavar='S',
-        type=output.duration,
-        help="simulated time limit in seconds (the task's own)",
-    )
-    parser.add_argument(
-        '--probe',
-        metavar='S',
-        type=output.duration,
-        default=0.0,
-        help='gather information for the first seconds, as `probe` of the task says, then do the '
-        'task (0)',
-    )
-    parser.add_argument(
-        '--tracking',
-        choices=('truth', 'depth'),
-        default='truth',
-        help='where tracked poses come from: true poses with noise, or images of the simulated '
-        'depth camera, at its rate (truth)',
-    )
-    parser.add_argument(
-        '--no-stop', action='store_true', help='continue after success, until the time limit'
-    )
-    _add_outputs(parser)
-    parser.set_defaults(execute=run)
-
-
-def _add_outputs(parser: Any) -> None:
-    """Add what a run writes and prints."""
-    parser.add_argument(
-        '--save',
-        metavar='FILE.yaml',
-        type=Path,
-        help='write the final belief, for --prior of another run',
-    )
-    parser.add_argument('--video', metavar='F.mp4', type=Path, help='write a video (.mp4, .gif)')
-    parser.add_argument(
-        '--record',
-        metavar='FILE',
-        type=Path,
-        help='write measurements and commands for `emppi identify` (.csv, .parquet), and the true '
-        'parameters (.truth.json)',
-    )
-    parser.add_argument(
-        '--depth',
-        metavar='FILE.npz',
-        type=Path,
-        help='write what a depth camera sees, with noise, for `emppi track`, and the true poses '
-        'of tracked objects (.truth.csv); `simulation: depth_camera` of the task has its settings',
-    )
-    parser.add_argument(
-        '--out', metavar='DIR', type=Path, help='write plots and a summary to this folder'
-    )
-    parser.add_argument('--json', action='store_true', help='print one JSON object')
+    add('--controller', text, choices=CONTROLLERS, default='emppi')
+    command.add_truth()
+    command.add_prior()
+    add('--duration', "simulated time limit in seconds (the task's own)", output.duration, 'S')
+    text = 'gather information for the first seconds, as `probe` of the task says'
+    add('--probe', text, output.duration, 'S', 0.0)
+    text = 'source of tracked poses: true poses with noise, or images of the depth camera'
+    add('--tracking', text, choices=('truth', 'depth'), default='truth')
+    add('--no-stop', 'continue after success, until the time limit')
+    add('--save', 'write the final belief, for --prior of another run', Path, 'FILE.yaml')
+    add('--video', 'write a video (.mp4, .gif)', Path, 'F.mp4')
+    text = 'write a table for `emppi identify` (.csv, .parquet) and true parameters (.truth.json)'
+    add('--record', text, Path, 'FILE')
+    text = 'write a depth video for `emppi track`, and true poses of tracked objects (.truth.csv)'
+    add('--depth', text, Path, 'FILE.npz')
+    add('--out', 'write plots and a summary to this folder', Path, 'DIR')
+    add('--json', 'print one JSON object')
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the loop, print a summary and write the requested files."""
+    """
+    Run a task in one process, without ROS.
+
+    Robot and time are simulated; true parameters are hidden from the planner. Runs with the same
+    seed are bit-identical.
+    """
     if options.seeds is not None:
-        run_seeds.run(options)
+        _run_seeds(options)
         return
-    if options.video is not None:
-        reports.check_video(options.video)
+    reports.check_video(options.video)
+    output.check_path('--depth', options.depth, '.npz')
+    output.check_path('--out', options.out)
     if options.save is not None:
         paths.check_output('--save', prior_file.check_path(options.save))
     if options.record is not None:
         tables.check_writable('--record', options.record)
-    if options.depth is not None:
-        synthetic_video.check_path('--depth', options.depth)
-    if options.out is not None:
-        paths.check_output('--out', options.out, folder=True)
-    loop = run_seeds.prepare(options, options.seed)
+    loop = _prepare(options, options.seed)
     task = loop.task
     limit = options.duration or task.file.duration_s
     with output.progress(task.name, limit, 's') as advance:
@@ -146,3 +104,42 @@ def run(options: argparse.Namespace) -> None:
         summary['saved'] = str(options.save) + (f'; before: {kept.name}' if kept else '')
     output.show(summary if options.json else explanations.readable(summary), options.json)
     output.warn(explanations.warnings(summary))
+
+
+def _run_seeds(options: argparse.Namespace) -> None:
+    """Run all seeds, and print a table or one JSON object."""
+    for name in _SINGLE:
+        if getattr(options, name) is not None:
+            raise ConfigError(f'--{name}: is for a single run: give --seed instead of --seeds')
+    workers.check(options.jobs, None)
+    _prepare(options, options.seeds[0])  # errors come before any work
+    jobs = 1 if len(options.seeds) == 1 else options.jobs
+    compute = functools.partial(_compute_row, options)
+    rows: list[dict[str, Any]] = []
+    with output.progress(f'{options.task}', len(options.seeds), 'runs') as advance:
+        for row in workers.spread(compute, options.seeds, jobs):
+            rows.append(row)
+            advance(len(rows))
+    rows.sort(key=lambda row: row['seed'])
+    labels = {'task': load_task(options.task).name, 'controller': options.controller}
+    run_table.show(rows, labels, {}, options.json)
+
+
+def _compute_row(options: argparse.Namespace, seed: int, threads: int = 0) -> dict[str, Any]:
+    """Compute the row of one seed; without `threads` the planner has those of its task."""
+
+    def run_loop() -> dict[str, Any]:
+        loop = _prepare(options, seed, threads)
+        loop.run(options.duration, not options.no_stop)
+        return summarize(loop, options.controller, seed)
+
+    return run_table.compute_row(seed, run_loop)
+
+
+def _prepare(options: argparse.Namespace, seed: int, threads: int = 0) -> ClosedLoop:
+    """Return the loop of one seed."""
+    task = load_task(options.task).with_prior(options.prior)
+    task.planner = dataclasses.replace(task.planner, threads=threads or task.planner.threads)
+    view = depth_camera(task, task.visual_model()) if options.tracking == 'depth' else None
+    truth = parse_truth(options.truth, '--truth')
+    return ClosedLoop(task, seed, options.controller, truth, options.probe, view)

@@ -7,8 +7,10 @@ import numpy as np
 
 from emppi_ros.belief import explanations
 from emppi_ros.bridge.faults import OVERLOAD, RESIDUAL
+from emppi_ros.cli import output
 from emppi_ros.core.errors import EmppiError
 
+Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]  # more ones, by name
 SUCCESS = 'success'
 _MOST = 0.5  # of the plans
 _NOTE = 'z: (mean - true) / sd at the end. all: successes, their median time, rms of z'
@@ -31,12 +33,7 @@ def describe_end(summary: Mapping[str, Any]) -> str:
 
 
 def is_overloaded(summary: Mapping[str, Any]) -> bool:
-    """
-    Return whether a run over ROS failed on a machine that is too slow for it.
-
-    Late plans ended it and most were late, or the arm was pulled where an object cannot go, and
-    the belief skipped most measurements.
-    """
+    """Return whether a run over ROS failed because most plans or measurements were late."""
     if summary['success']:
         return False
     code = summary.get('bridge_fault_code')
@@ -93,10 +90,19 @@ def total(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def show(
+    rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str], columns: Columns, as_json: bool
+) -> None:
+    """Print a table of runs, or with labels one JSON object."""
+    totals = total(rows)
+    if as_json:
+        print(output.to_json({**labels, **totals, 'runs': rows}), flush=True)
+    else:
+        print('\n'.join(table(rows, totals, columns)), flush=True)
+
+
 def table(
-    rows: Sequence[Mapping[str, Any]],
-    totals: Mapping[str, Any],
-    columns: Mapping[str, Callable[[Mapping[str, Any]], str]],
+    rows: Sequence[Mapping[str, Any]], totals: Mapping[str, Any], columns: Columns
 ) -> list[str]:
     """Return the lines of a table: one for each run, with more `columns`, then the totals."""
     names = list(totals['rms_z'])

@@ -1,38 +1,36 @@
-"""`emppi tasks` and `emppi check`: list the tasks, and validate a task file."""
+"""`emppi tasks`, `check` and `task`: list, validate and switch tasks."""
 
 import argparse
+import time
 from typing import Any
 
-from emppi_ros.cli import output
+from emppi_ros.cli import extras, output
+from emppi_ros.cli.command import Command
 from emppi_ros.core import config, paths
+from emppi_ros.core.errors import SwapError
 from emppi_ros.model import ineffective
-from emppi_ros.tasks.task import load_task
+from emppi_ros.tasks import switch_protocol
+from emppi_ros.tasks.task import load_task, task_text
 from emppi_ros.tasks.validation import diverged_share, initial_cost, validate
+
+UNFINISHED = 3  # exit status
 
 
 def add_commands(commands: Any) -> None:  # argparse has no public type for it
-    """Add both commands to the parser."""
-    listing = commands.add_parser(
-        'tasks',
-        help='list the tasks that come with the package',
-        description='List the tasks that come with the package.',
-    )
-    listing.add_argument('--json', action='store_true', help='print one JSON object')
-    listing.set_defaults(execute=list_tasks)
-    checking = commands.add_parser(
-        'check',
-        help='validate a task file',
-        description='Load a task with its scene and robot, check every name and value, and '
-        'print a summary. For an invalid task, print the key, the reason and the allowed '
-        'values; exit status 2. Parameters without an effect are warnings.',
-    )
-    checking.add_argument('task', metavar='FILE.yaml', help='YAML file, or name of a task')
-    checking.add_argument('--json', action='store_true', help='print one JSON object')
-    checking.set_defaults(execute=check_task)
+    """Add the commands to the parser."""
+    Command(commands, 'tasks', list_tasks).option('--json', 'print one JSON object')
+    add = Command(commands, 'check', check_task).option
+    add('task', 'YAML file, or name of a task', str, 'FILE.yaml')
+    add('--json', 'print one JSON object')
+    add = Command(commands, 'task', switch).option
+    add('task', 'name of a task, or a YAML file', str, 'TASK')
+    add('--namespace', 'namespace of the nodes', str, default='')
+    add('--timeout', 'time to wait for an answer', output.duration, 'S', 20.0)
+    add('--json', 'print one JSON object')
 
 
 def list_tasks(options: argparse.Namespace) -> None:
-    """Print name and description of each task."""
+    """List the tasks that come with the package."""
     descriptions = {
         name: config.load(paths.find_config('tasks', name)).get('description', '')
         for name in paths.available('tasks')
@@ -46,7 +44,13 @@ def list_tasks(options: argparse.Namespace) -> None:
 
 
 def check_task(options: argparse.Namespace) -> None:
-    """Load a task, simulate its models with sampled parameters, and print a summary."""
+    """
+    Validate a task file.
+
+    Load a task with its scene and robot, check every name and value, and print a summary. For an
+    invalid task, print the key, the reason and the allowed values; exit status 2. Parameters
+    without an effect are warnings.
+    """
     task = load_task(options.task)
     validate(task)
     terms = initial_cost(task)
@@ -54,7 +58,7 @@ def check_task(options: argparse.Namespace) -> None:
     if share := diverged_share(task):
         warnings.append(f'{share:.0%} of the models with sampled parameters diverge at rest')
     planner = task.planner
-    summary = {
+    summary: dict[str, Any] = {
         'task': task.name,
         'file': task.where,
         'robot': f'{task.robot.name}: {len(task.robot.commanded)} joints by {task.robot.command}',
@@ -72,12 +76,30 @@ def check_task(options: argparse.Namespace) -> None:
         },
         'particles': task.belief.particles,
         'cost_at_start': terms,
-        **({'warnings': warnings} if warnings else {}),
     }
     output.warn(warnings)
-    if options.json:
-        print(output.to_json(summary))
-        return
-    summary.pop('warnings', None)
-    output.show(summary, as_json=False)
-    print('ok')
+    if options.json and warnings:
+        summary['warnings'] = warnings
+    output.show(summary, options.json)
+    if not options.json:
+        print('ok')
+
+
+def switch(options: argparse.Namespace) -> int:
+    """
+    Switch the task of the running graph.
+
+    The arm comes to rest, all nodes switch together, and an armed robot continues with the new
+    task. Exit status 2 if the task is invalid or refused, and nothing has changed; 3 if the switch
+    did not complete, and the arm stays at rest.
+    """
+    validate(load_task(options.task))
+    text = task_text(options.task)
+    client = extras.load_node_module('switching.client')
+    start = time.monotonic()
+    answer = client.request_switch(text, options.namespace, options.timeout)
+    if answer.said == switch_protocol.REFUSED:
+        raise SwapError(f'refused: {answer.reason}')
+    figures = {'said': answer.said, 'reason': answer.reason, **answer.figures}
+    output.show({**figures, 'seconds': time.monotonic() - start}, options.json)
+    return 0 if answer.said == switch_protocol.DONE else UNFINISHED

@@ -7,34 +7,24 @@ from types import ModuleType
 from typing import Any
 
 from emppi_ros.cli import extras, output
+from emppi_ros.cli.command import Command
 from emppi_ros.cli.interrupt import StopSignal
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.sim.true_parameters import parse_truth
 from emppi_ros.tasks.task import load_task
 
-PORT = 8080
-
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
-        'view',
-        help='show and control a task in a browser',
-        description='Simulate a task in real time and show it in a browser on this machine: '
-        'scene, belief, costs and latencies, with buttons and sliders. The robot moves only '
-        'after it is armed there. Stop with Ctrl-C. With --ros, show the running ROS 2 graph, '
-        'which keeps running afterwards.',
-    )
-    parser.add_argument('task', metavar='TASK', nargs='?', help='name of a task, or a YAML file')
-    parser.add_argument('--ros', action='store_true', help='show the running ROS 2 graph')
-    parser.add_argument('--namespace', default='', help='with --ros: namespace of the nodes')
-    parser.add_argument(
-        '--port', type=port, default=PORT, help=f'port on this machine ({PORT}); 0: any free one'
-    )
-    parser.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
-    output.add_truth(parser)
-    output.add_prior(parser)
-    parser.set_defaults(execute=view)
+    command = Command(commands, 'view', view)
+    add = command.option
+    add('task', 'name of a task, or a YAML file', str, 'TASK', nargs='?')
+    add('--ros', 'show the running ROS 2 graph')
+    add('--namespace', 'with --ros: namespace of the nodes', str, default='')
+    add('--port', 'port on this machine; 0: any free one', port, default=8080)
+    add('--seed', 'random seed', output.whole, default=0)
+    command.add_truth()
+    command.add_prior()
 
 
 def port(text: str) -> int:
@@ -45,7 +35,13 @@ def port(text: str) -> int:
 
 
 def view(options: argparse.Namespace) -> None:
-    """Serve the page until Ctrl-C or SIGTERM."""
+    """
+    Show and control a task in a browser.
+
+    Simulate a task in real time and show it in a browser on this machine: scene, belief, costs
+    and latencies, with buttons and sliders. The robot moves only after it is armed there. Stop
+    with Ctrl-C. With --ros, show the running ROS 2 graph, which keeps running afterwards.
+    """
     if options.ros == (options.task is not None):
         raise ConfigError('give either a task to simulate, or --ros')
     web_server, page = map(extras.load_web_module, ('server', 'page'))

@@ -1,9 +1,4 @@
-"""
-`emppi replay`: rerun the planner and belief sessions of a bag, and compare their outputs.
-
-The nodes record the calls of their sessions in journals (`session.journal`). A replay makes the
-same calls on new sessions, and compares plans and beliefs with the recorded ones bit by bit.
-"""
+"""`emppi replay`: repeat the journaled calls of a bag's sessions, and compare their outputs."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +17,6 @@ from emppi_ros.planning.planner import Planner
 from emppi_ros.recordings import message_tables
 from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.robots.plan import Plan
-from emppi_ros.tasks.task import Task
 
 Session = Planner | BeliefSession
 SESSIONS: dict[str, type[Session]] = {PLANNER: Planner, BELIEF: BeliefSession}  # by journal
@@ -36,8 +30,6 @@ class ReplayInput:
 
     journals: dict[str, list[str]] = field(default_factory=lambda: {t: [] for t in OUTPUTS})
     outputs: dict[str, list[Any]] = field(default_factory=lambda: {t: [] for t in OUTPUTS})
-    cut: str = ''
-    seconds: float = 0.0
 
 
 def read(bag: Bag) -> ReplayInput:
@@ -48,7 +40,6 @@ def read(bag: Bag) -> ReplayInput:
             recorded.journals[message.topic].append(message.data.data)
         else:
             recorded.outputs[journals[message.topic]].append(message.data)
-    recorded.cut, recorded.seconds = bag.cut, (bag.span_ns[1] - bag.span_ns[0]) * 1e-9
     if not any(recorded.journals.values()):
         topics = ', '.join(sorted(bag.counts)) or 'no messages'
         cut = f' ({bag.cut})' if bag.cut else ''
@@ -77,11 +68,9 @@ def read_journal(topic: str, text: str) -> tuple[int, list[list[Any]]]:
 
 def first_metadata(recorded: ReplayInput, topic: str, where: str) -> Mapping[str, Any]:
     """Return the metadata of the first recorded session in a journal."""
-    for text in recorded.journals[topic]:
-        for event in read_journal(topic, text)[1]:
-            if event[0] == KEY:
-                journal.check_metadata(event[1], where)
-                return event[1]
+    for _, metadata in _key_frames(recorded, topic):
+        journal.check_metadata(metadata, where)
+        return metadata
     raise ReplayError(
         f'{where}: {topic} has no key frame: it was recorded for less than ten seconds, and not '
         'from its start'
@@ -90,28 +79,23 @@ def first_metadata(recorded: ReplayInput, topic: str, where: str) -> Mapping[str
 
 def first_task(recorded: ReplayInput, topic: str) -> list[str]:
     """Return the messages of a journal until the first task switch."""
-    texts, first = recorded.journals[topic], None
-    for i, text in enumerate(texts):
+    tasks = [(i, metadata.get('task')) for i, metadata in _key_frames(recorded, topic)]
+    end = next((i for i, task in tasks if task != tasks[0][1]), None)
+    return recorded.journals[topic][:end]
+
+
+def _key_frames(recorded: ReplayInput, topic: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the number of the message and the metadata of each key frame in a journal."""
+    for i, text in enumerate(recorded.journals[topic]):
         for event in read_journal(topic, text)[1]:
             if event[0] == KEY:
-                first = first or event[1]
-                if event[1].get('task') != first.get('task'):
-                    return texts[:i]
-    return texts
-
-
-def recorded_task(recorded: ReplayInput, where: str) -> Task:
-    """Return the first task of a recorded run."""
-    topic = BELIEF if recorded.journals[BELIEF] else PLANNER
-    return journal.make_task(first_metadata(recorded, topic, where), where)
+                yield i, event[1]
 
 
 class SessionReplay:
     """Replays the journal of one node: `outputs` yields its outputs and collects notes."""
 
-    def __init__(
-        self, topic: str, where: str, make: Callable[[Mapping[str, Any]], Session] | None = None
-    ) -> None:
+    def __init__(self, topic: str, where: str, make: Callable[[], Session] | None = None) -> None:
         """`where` names the bag in errors; `make` replaces the recorded sessions by others."""
         self.topic, self.where = topic, where
         self.session: Session | None = None
@@ -128,8 +112,9 @@ class SessionReplay:
         """Yield the outputs of the session, given the messages of its journal."""
         for text in texts:
             sequence, events = read_journal(self.topic, text)
-            if sequence != self._next and self._next is not None:
-                self._skip_gap(sequence)
+            if self._next not in (None, sequence):  # lost messages, or the node was restarted
+                self.session = None
+                self.gaps += sequence != 0
             self._next = sequence + 1
             for event in events:
                 try:
@@ -141,11 +126,6 @@ class SessionReplay:
                         f'{self.where}: {self.topic}: event {event[0]!r} of message {sequence} '
                         f'cannot be used: {error}'
                     ) from None
-
-    def _skip_gap(self, sequence: int) -> None:
-        """Continue at the next key frame: messages are missing, or the node was restarted."""
-        self.session = None
-        self.gaps += sequence != 0
 
     def _run(self, event: list[Any]) -> list[Plan | StampedBelief]:
         name, *values = event
@@ -172,15 +152,19 @@ class SessionReplay:
 
     def _take_key(self, metadata: Mapping[str, Any], state: dict[str, Any]) -> None:
         """Start a session from a key frame, or compare the running one with it."""
-        state = _current_names(state)
         if self.session is not None and metadata == self._metadata:
             if self._make is None:
-                self._compare_state(snapshot.dump(self.session), state)
+                self.checked += 1
+                self.states += [
+                    name.strip('_')
+                    for name, value in snapshot.dump(self.session).items()
+                    if json.dumps(value) != json.dumps(state.get(name))
+                ]
             return
         self.tasks += metadata.get('task') != self._metadata.get('task')
         self._metadata = metadata
         if self._make is not None:
-            self.session = self._make(metadata)
+            self.session = self._make()
             return
         task = journal.make_task(metadata, self.where)
         self.notes += [n for n in journal.differences(metadata, task) if n not in self.notes]
@@ -194,27 +178,10 @@ class SessionReplay:
                 '(another seed, or another NumPy); those of the bag are used'
             )
 
-    def _compare_state(self, current: dict[str, Any], state: dict[str, Any]) -> None:
-        self.checked += 1
-        self.states += [
-            name.strip('_')
-            for name, value in current.items()
-            if json.dumps(value) != json.dumps(state.get(name))
-        ]
-
 
 def _random_stream(state: Mapping[str, Any]) -> object:
     """Return the part of a generator's state that its seed alone determines (PCG64: `inc`)."""
     return state.get('filter', state)['_rng']['state']['inc']
-
-
-def _current_names(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the snapshot of a planner in the form of this version; older ones nest it."""
-    if 'planner' not in state:
-        return state
-    names = {'_applied': '_first', '_staging': '_stage_tracker'}
-    nested = {names.get(name, name): value for name, value in state['planner'].items()}
-    return {name: value for name, value in state.items() if name != 'planner'} | nested
 
 
 class Comparison:
@@ -249,22 +216,11 @@ class Comparison:
         elif not self.first:
             self.first = self._describe(stamp_ns, recorded, table, columns)
 
-    @property
-    def different(self) -> int:
-        """Number of tables whose bits differ."""
-        return self.replayed - self.absent - self.identical
-
-    @property
-    def unexplained(self) -> list[int]:
-        """Stamps of recorded tables that were not replayed, within the span of the replay."""
+    def unmatched(self) -> tuple[list[int], int]:
+        """Return stamps within the span of the replay that lack a table, and the rest's number."""
         low, high = self._span or (1, 0)
-        return sorted(s for s, entries in self._recorded.items() if entries and low <= s <= high)
-
-    @property
-    def outside(self) -> int:
-        """Number of tables recorded before or after the span of the replay."""
-        remaining = sum(map(len, self._recorded.values()))
-        return remaining - len(self.unexplained)
+        lost = sorted(s for s, tables in self._recorded.items() if tables and low <= s <= high)
+        return lost, sum(map(len, self._recorded.values())) - len(lost)
 
     def _describe(
         self, stamp_ns: int, recorded: Array, table: Array, columns: Sequence[str]
@@ -290,10 +246,10 @@ def replay(
     """Return the summary of `emppi replay --json`; `progress` gets the number of messages."""
     summary: dict[str, Any] = {
         'bag': str(bag.path),
-        'seconds': recorded.seconds,
+        'seconds': (bag.span_ns[1] - bag.span_ns[0]) * 1e-9,
         'identical': True,
     }
-    notes, done = [recorded.cut] if recorded.cut else [], 0
+    notes, done = [bag.cut] if bag.cut else [], 0
     for topic, node in _NODES.items():
         texts = recorded.journals[topic]
         if not texts:
@@ -319,7 +275,7 @@ def replay(
             compared.replay(message_tables.nanoseconds(stamp), table, columns)
         done += len(texts)
         notes += [f'{node}: {note}' for note in rerun.notes]
-        summary[node] = _node_summary(node, metadata, compared, rerun, notes)
+        summary[node] = _node_summary(node, metadata['seed'], compared, rerun, notes)
         summary['identical'] &= summary[node]['identical']
     return {**summary, 'notes': notes}
 
@@ -342,14 +298,11 @@ def _compare(bag: Bag, recorded: ReplayInput, topic: str) -> Comparison:
 
 
 def _node_summary(
-    node: str,
-    metadata: Mapping[str, Any],
-    compared: Comparison,
-    rerun: SessionReplay,
-    notes: list[str],
+    node: str, seed: int, compared: Comparison, rerun: SessionReplay, notes: list[str]
 ) -> dict[str, Any]:
     """Return the result of one node; append notes on what could not be compared."""
-    lost = compared.unexplained
+    lost, outside = compared.unmatched()
+    different = compared.replayed - compared.absent - compared.identical
     if rerun.gaps:
         notes.append(f'{node}: its journal has {rerun.gaps} gaps; the replay continues after each')
     elif lost and not compared.first:
@@ -359,15 +312,14 @@ def _node_summary(
         notes.append(f'{node}: its state differs from the recorded one in: {names}')
     missing = bool(lost) and not rerun.gaps
     return {
-        'identical': bool(compared.identical)
-        and not (compared.different or rerun.states or missing),
-        'seed': metadata['seed'],
+        'identical': bool(compared.identical) and not (different or rerun.states or missing),
+        'seed': seed,
         'recorded': compared.recorded,
         'replayed': compared.replayed,
         'bit_identical': compared.identical,
-        'different': compared.different,
+        'different': different,
         'not_in_the_bag': compared.absent,
-        'without_journal': compared.outside + (len(lost) if rerun.gaps else 0),
+        'without_journal': outside + (len(lost) if rerun.gaps else 0),
         'memories_compared': rerun.checked,
         'tasks': rerun.tasks,
         'first_difference': compared.first,

@@ -1,7 +1,7 @@
 """`emppi replay --what-if`: rerun the belief of a bag with the settings of another task."""
 
-from collections.abc import Mapping
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from emppi_ros.belief.belief_monitor import parameter_summary
 from emppi_ros.belief.belief_session import BeliefSession, StampedBelief
 from emppi_ros.core.errors import ReplayError
+from emppi_ros.journal import journal
 from emppi_ros.journal.journal import BELIEF
 from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.replay import bag_report, replay
@@ -21,22 +22,18 @@ def run(
     bag: Bag, recorded: ReplayInput, task: Task, seed: int | None
 ) -> tuple[dict[str, Any], RunRecord]:
     """
-    Rerun the belief of a bag with the settings of another task, starting from its prior.
+    Rerun the belief of a bag, up to a task switch, with settings and prior of another task.
 
-    It starts at the first recorded observation, without the knowledge that the bag's belief had
-    by then, and ends where the task of the bag is switched. Returns a summary of both beliefs,
-    and the record of the run with the new belief.
+    Returns a summary of both beliefs, and the record of the run with the new belief.
     """
     where = str(bag.path)
     metadata = replay.first_metadata(recorded, BELIEF, where)
-    before = replay.recorded_task(recorded, where)
+    before = journal.make_task(metadata, where)
     _check(task, before, where)
     seed = int(metadata['seed']) if seed is None else seed
 
-    def make(_metadata: Mapping[str, Any]) -> BeliefSession:
-        return BeliefSession(task, seed)
-
     texts = replay.first_task(recorded, BELIEF)
+    make = functools.partial(BeliefSession, task, seed)
     new = _updates(SessionReplay(BELIEF, where, make), texts)
     old = _updates(SessionReplay(BELIEF, where), texts)
     if not new:

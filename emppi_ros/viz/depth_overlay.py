@@ -18,6 +18,7 @@ Picture = npt.NDArray[np.uint8]
 SCALE = 2  # pixels of the picture for one of the image
 _NEAR, _FAR = 230, 40  # grey values
 _NO_DEPTH = 0
+_COLORS = SERIES[1], SERIES[0], SERIES[2], *SERIES[3:5]  # readable on grey
 
 
 def draw(
@@ -35,34 +36,26 @@ def draw(
         grey = np.where(image > 0.0, _NEAR + share * (_FAR - _NEAR), _NO_DEPTH)
     whole = np.repeat(np.repeat(np.nan_to_num(grey), SCALE, axis=0), SCALE, axis=1)
     picture = np.repeat(whole[..., None], 3, axis=-1).astype(np.uint8)
-    poses = Poses(*(np.array([getattr(estimate, k) for estimate in estimates]) for k in _POSE))
+    poses = Poses(
+        np.array([estimate.position for estimate in estimates]),
+        np.array([estimate.rotation for estimate in estimates]),
+    )
     tracked.renderer.place(poses)
     part = np.kron(tracked.renderer.render().part, np.ones((SCALE, SCALE), int))
-    for i, estimate in enumerate(estimates):
-        if estimate.status != 'tracked':
-            continue
-        mask = part == i
-        edge = mask & ~ndimage.binary_erosion(mask, iterations=SCALE)
-        picture[edge] = np.round(255 * np.array(color(i)))
+    colors = [tuple(round(255 * x) for x in to_rgb(color)) for color in _COLORS]
+    labels = []
+    for i, (name, estimate) in enumerate(zip(names, estimates, strict=True)):
+        is_tracked, color = estimate.status == 'tracked', colors[i % len(colors)]
+        labels.append((name if is_tracked else f'{name}: {estimate.status}', color))
+        if is_tracked:
+            mask = part == i
+            picture[mask & ~ndimage.binary_erosion(mask, iterations=SCALE)] = color
     canvas = Image.fromarray(picture)
     text = ImageDraw.Draw(canvas)
     text.text((6, 4), f'{time:.2f} s', fill=(255, 255, 255))
-    for i, (name, estimate) in enumerate(zip(names, estimates, strict=True)):
-        label = name if estimate.status == 'tracked' else f'{name}: {estimate.status}'
-        fill = tuple(int(255 * x) for x in color(i))
-        text.text((6, 18 + 14 * i), label, fill=fill)
+    for i, (label, color) in enumerate(labels):
+        text.text((6, 18 + 14 * i), label, fill=color)
     return np.asarray(canvas)
-
-
-_POSE = 'position', 'rotation'
-
-
-def color(index: int) -> tuple[float, float, float]:
-    """Return the colour of a part."""
-    return to_rgb(_COLORS[index % len(_COLORS)])
-
-
-_COLORS = SERIES[1], SERIES[0], SERIES[2], *SERIES[3:5]  # readable on grey
 
 
 def strip(pictures: Sequence[Picture], columns: int = 3) -> Picture:

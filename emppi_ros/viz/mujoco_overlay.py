@@ -1,17 +1,14 @@
 """Draw shapes with MuJoCo: as geoms of a scene, or as an overlay over a finished picture."""
 
-from collections.abc import Iterator
-
 from matplotlib import font_manager
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from PIL import ImageDraw, ImageFont
 import PIL.Image
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.viz.renderer import CameraPose, Image, Renderer, camera_pose
-from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Shapes, Spheres, Triangles
+from emppi_ros.viz.shapes.shapes import Label, Lines, Shapes, Spheres, Triangles
 
 GEOM = mujoco.mjtGeom
 _EMISSION = 0.3  # in a lit scene
@@ -24,23 +21,27 @@ _CAPITAL = 0.72  # height of a capital letter over the font size, in DejaVu Sans
 
 def add_shapes(scene: mujoco.MjvScene, shapes: Shapes) -> None:
     """Add shapes except labels to a scene before it is rendered, as many as it has room for."""
-    for kind, position, frame, color in (geom for shape in shapes for geom in _geoms(shape)):
-        if scene.ngeom >= scene.maxgeom:
-            return
-        geom = scene.geoms[scene.ngeom]
-        rgba = np.asarray(color, np.float32)
-        rgba[3] = 1.0 if rgba[3] > _OPAQUE else rgba[3]
-        if kind == GEOM.mjGEOM_CAPSULE:
-            ends, width = position, float(frame[0, 0])
-            mujoco.mjv_initGeom(geom, kind.value, np.zeros(3), np.zeros(3), np.zeros(9), rgba)
-            mujoco.mjv_connector(geom, kind.value, 0.5 * width, *ends)
-        else:
-            size = frame[:, 0] if kind == GEOM.mjGEOM_SPHERE else np.ones(3)
-            axes = np.eye(3) if kind != GEOM.mjGEOM_TRIANGLE else frame
+    for shape in (shape for shape in shapes if not isinstance(shape, Label)):
+        places = shape[1]  # ends, corners or centres
+        for place, color in zip(places, shape.colors, strict=True):
+            if scene.ngeom >= scene.maxgeom:
+                return
+            rgba = np.array(color, np.float32)
+            rgba[3] = 1.0 if rgba[3] > _OPAQUE else rgba[3]
+            kind, size, position, axes = GEOM.mjGEOM_CAPSULE, np.ones(3), place[0], np.eye(3)
+            if isinstance(shape, Triangles):
+                kind, (a, b, c) = GEOM.mjGEOM_TRIANGLE, place
+                # stretches MuJoCo's unit triangle to these edges
+                axes = np.column_stack([b - a, c - a, np.cross(b - a, c - a)])
+            elif isinstance(shape, Spheres):
+                kind, size, position = GEOM.mjGEOM_SPHERE, np.full(3, 0.5 * shape.diameter), place
+            geom = scene.geoms[scene.ngeom]
             mujoco.mjv_initGeom(geom, kind.value, size, position, axes.ravel(), rgba)
-        geom.emission = _EMISSION
-        geom.category = mujoco.mjtCatBit.mjCAT_DECOR.value
-        scene.ngeom += 1
+            if isinstance(shape, Lines):
+                mujoco.mjv_connector(geom, kind.value, 0.5 * shape.width, *place)
+            geom.emission = _EMISSION
+            geom.category = mujoco.mjtCatBit.mjCAT_DECOR.value
+            scene.ngeom += 1
 
 
 def draw_in(renderer: Renderer, qpos: Array, shapes: Shapes) -> Image:
@@ -52,12 +53,8 @@ def draw_in(renderer: Renderer, qpos: Array, shapes: Shapes) -> Image:
 def draw_over(
     renderer: Renderer, qpos: Array, shapes: Shapes, background: Image | None = None
 ) -> Image:
-    """
-    Return a picture with shapes over a background, unlit and never hidden by the scene.
-
-    The shapes are rendered alone, before black and before white: the difference is what shines
-    through them. Without a background, it is white.
-    """
+    """Return a picture with shapes over a background (white), unlit and never hidden."""
+    # what shines through them is the difference between pictures before white and before black
     black, white = (_render_alone(renderer, qpos, shapes, shade) for shade in (0.0, 1.0))
     behind = np.full_like(white, 255) if background is None else background
     through = (white.astype(float) - black) / 255.0
@@ -105,19 +102,3 @@ def _write_labels(picture: Image, shapes: Shapes, pose: CameraPose) -> Image:
             (x, y), label.text, ink, font, anchor='mm', align='center', spacing=0.2 * size
         )
     return np.asarray(sheet)
-
-
-def _geoms(shape: Shape) -> Iterator[tuple[mujoco.mjtGeom, Array, Array, npt.ArrayLike]]:
-    """Yield kind, position (or ends), frame (or size) and colour of a shape's geoms."""
-    if isinstance(shape, Lines):
-        for ends, color in zip(shape.ends, shape.colors, strict=True):
-            yield GEOM.mjGEOM_CAPSULE, ends, np.full((3, 3), shape.width), color
-    elif isinstance(shape, Triangles):
-        for (a, b, c), color in zip(shape.corners, shape.colors, strict=True):
-            # stretches MuJoCo's unit triangle to these edges
-            frame = np.column_stack([b - a, c - a, np.cross(b - a, c - a)])
-            yield GEOM.mjGEOM_TRIANGLE, a, frame, color
-    elif isinstance(shape, Spheres):
-        size = np.full((3, 3), 0.5 * shape.diameter)
-        for centre, color in zip(shape.centres, shape.colors, strict=True):
-            yield GEOM.mjGEOM_SPHERE, centre, size, color

@@ -1,8 +1,4 @@
-"""
-The colours of everything that is drawn: rviz markers, pictures, plots and the web page.
-
-Shapes in the scene take red, green and blue from 0 to 1; plots and HTML take `#rrggbb`.
-"""
+"""The colours of everything that is drawn: rviz markers, pictures, plots and the web page."""
 
 Color = tuple[float, float, float]
 

@@ -16,9 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.errors import EmppiError
+from emppi_ros.core.errors import EmppiError, prefix_errors
+from emppi_ros.core.pose import to_rotation
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
+from emppi_ros.tracking import camera as camera_models
+from emppi_ros.tracking.camera import Camera
 from emppi_ros.viz.shapes import scene_extent
 
 Image = npt.NDArray[np.uint8]
@@ -110,11 +113,7 @@ def start_camera(task: Task, model: mujoco.MjModel, aspect: float) -> mujoco.Mjv
 
 
 def framing_camera(task: Task, model: mujoco.MjModel, aspect: float) -> mujoco.MjvCamera:
-    """
-    Return a free camera that shows all that the robot and the objects reach, and the belief.
-
-    `aspect` is the width of the picture over its height. The direction is along y, and down.
-    """
+    """Return a camera, along y and down, that shows all within reach at width over height."""
     camera = mujoco.MjvCamera()
     camera.azimuth, camera.elevation = 90.0, _ELEVATION
     axes = camera_pose(model, task.start().qpos, camera).axes
@@ -158,6 +157,24 @@ def camera_pose(model: mujoco.MjModel, qpos: Array, camera: mujoco.MjvCamera) ->
     axes = np.stack([right, np.cross(right, forward), -forward])
     position = camera.lookat - camera.distance * forward
     return CameraPose(position, axes, float(np.radians(model.vis.global_.fovy)))
+
+
+def depth_camera(task: Task, model: mujoco.MjModel) -> Camera:
+    """Return the depth camera of a task: of its scene, at a pose, or where videos have theirs."""
+    settings = task.simulation.depth_camera
+    size = settings.width, settings.height
+    if settings.camera:
+        where = f'{task.where}: simulation: depth_camera: camera'
+        make = camera_models.from_model
+        return prefix_errors(where, make, model, settings.camera, *size)
+    if settings.position is not None and settings.quaternion is not None:
+        turn = to_rotation(np.array(settings.quaternion)).as_matrix()
+        return camera_models.at(*size, settings.fovy_deg, np.array(settings.position), turn)
+    view = start_camera(task, model, settings.width / settings.height)
+    pose = camera_pose(model, task.start().qpos, view)
+    right, up, backwards = pose.axes
+    matrix = np.column_stack([right, -up, -backwards])
+    return camera_models.at(*size, float(np.degrees(pose.fovy)), pose.position, matrix)
 
 
 def _open_context(width: int, height: int) -> Any:

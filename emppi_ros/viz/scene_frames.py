@@ -1,8 +1,7 @@
 """
 Frames of a task's scene: links of robot and objects, and the possible axes of uncertain joints.
 
-Links have the names of the bodies. The frame of a possible axis lies on the axis, which is its z;
-it has the name of the joint and of its kind, such as `handle_hinge`.
+A possible axis is the z of its frame, which is named by joint and kind, such as `handle_hinge`.
 """
 
 from collections.abc import Mapping

@@ -7,9 +7,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core import paths
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.errors import ConfigError
 from emppi_ros.model import scene
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.signals import UNITS, Signal
@@ -18,16 +16,9 @@ from emppi_ros.tasks.task import Task
 from emppi_ros.tracking import depth_video
 from emppi_ros.tracking.depth_video import DepthVideo
 from emppi_ros.tracking.renderer import SceneRenderer
+from emppi_ros.viz.renderer import depth_camera
 from emppi_ros.viz.report.recording import RunRecord
 from emppi_ros.viz.report.video import true_model
-from emppi_ros.viz.simulated_camera import depth_camera
-
-
-def check_path(option: str, path: Path) -> None:
-    """Raise ConfigError if a depth video cannot be written; call this before any work."""
-    if path.suffix != '.npz':
-        raise ConfigError(f'{option} {path}: expected a name that ends in .npz')
-    paths.check_output(option, path)
 
 
 def count(task: Task, record: RunRecord) -> int:

@@ -127,7 +127,7 @@ class Graph:
 
     def pid(self, name):
         """Return the number of a node's process."""
-        return self.children._processes[name].pid
+        return self.children.processes[name].pid
 
     def start(self, name):
         """Start a node again."""

@@ -51,9 +51,9 @@ def test_it_follows_and_after_every_fault_it_rests_and_goes_on(graph):
     graph.start('planner')
     graph.start_moving()
 
-    graph.children.suspend('planner')
+    graph.children.processes['planner'].send_signal(signal.SIGSTOP)
     _held(graph, 'plan-late')
-    graph.children.resume('planner')
+    graph.children.processes['planner'].send_signal(signal.SIGCONT)
     graph.start_moving()
 
     hogs = [subprocess.Popen([sys.executable, '-c', HOG]) for _ in range(4)]

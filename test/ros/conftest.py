@@ -112,8 +112,8 @@ class Harness:
 
     def logs(self):
         """Return the last lines of each process's log."""
-        children = self.children
-        return {} if children is None else children.logs()
+        names = () if self.children is None else self.children.processes
+        return {name: self.children.last_words(name) for name in names}
 
     def spin_for(self, seconds):
         """Spin, and call `feeds`, for a time."""

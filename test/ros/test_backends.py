@@ -171,7 +171,7 @@ def test_the_bridge_is_killed_in_motion(harness, backend, stops):
     harness.spin_until(lambda: _speeds(task, states[-1:])[1] > 0.09)
     harness.spin_for(0.2)
     children.end('bridge', signal.SIGKILL)
-    harness.spin_until(lambda: children.code('bridge') is not None)
+    harness.spin_until(lambda: children.processes['bridge'].poll() is not None)
     killed = harness.now()
     harness.spin_until(lambda: _speeds(task, states[-1:])[0][0] > killed + 1.0)
     _, speeds = _speeds(task, states, killed + 0.5)
@@ -189,11 +189,11 @@ def test_trajectories_stop_the_arm_of_a_bridge_that_hangs_and_it_goes_on_from_re
     _arm(harness, applied)
     _plan(harness, task, 0.1)
     harness.spin_until(lambda: _speeds(task, states[-1:])[1] > 0.09)
-    children.suspend('bridge')
+    children.processes['bridge'].send_signal(signal.SIGSTOP)
     harness.spin_until(lambda: _speeds(task, states[-1:])[1] < 0.02)
     harness.spin_for(0.3)  # and to the end of its braking
     since, count = harness.now(), len(applied)
-    children.resume('bridge')
+    children.processes['bridge'].send_signal(signal.SIGCONT)
 
     def fresh():  # not what was on its way, nor the cycle in which it was suspended
         return [m for m in applied[count:] if convert.to_seconds(m.header.stamp) > since]

@@ -306,9 +306,9 @@ def test_sigterm_brakes_before_the_process_ends(harness, robot):
     children = harness.spawn(NodeSpec('bridge', PATIENT))
     robot.get_moving()
     children.end('bridge', signal.SIGTERM)
-    harness.spin_until(lambda: children.code('bridge') is not None)
+    harness.spin_until(lambda: children.processes['bridge'].poll() is not None)
     harness.spin_for(0.2)
-    assert children.code('bridge') == 0
+    assert children.processes['bridge'].poll() == 0
     assert_braked(robot)
 
 

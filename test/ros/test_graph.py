@@ -145,7 +145,7 @@ def test_nodes_that_die_come_back_into_the_graph(harness):
     assert len({text.data for text in texts}) == 1
     # the bridge dies: whoever comes back is not armed
     children.end('bridge', signal.SIGKILL)
-    harness.spin_until(lambda: children.code('bridge') is not None)
+    harness.spin_until(lambda: children.processes['bridge'].poll() is not None)
     harness.spin_for(0.2)
     applied.clear()
     children.start(specs['bridge'])
@@ -155,6 +155,6 @@ def test_nodes_that_die_come_back_into_the_graph(harness):
     # belief and simulator die, and plans go on once both are back
     for name in ('belief', 'simulator'):
         children.end(name, signal.SIGKILL)
-        harness.spin_until(lambda name=name: children.code(name) is not None)
+        harness.spin_until(lambda name=name: children.processes[name].poll() is not None)
         children.start(specs[name])
         fresh_plan()

@@ -52,8 +52,8 @@ def test_it_runs_as_a_process(harness):
         lambda: harness.statuses.get('markers', ('', ''))[1] == 'no subscribers', 60.0
     )
     children.end('markers')
-    harness.spin_until(lambda: children.code('markers') is not None)
-    assert children.code('markers') == 0
+    harness.spin_until(lambda: children.processes['markers'].poll() is not None)
+    assert children.processes['markers'].poll() == 0
 
 
 @pytest.fixture(scope='module')

@@ -219,9 +219,9 @@ def test_a_plan_needs_a_belief(harness):
 
 def test_an_unknown_task_ends_the_process_with_what_exists(harness):
     children = harness.spawn(NodeSpec('planner', {'task': 'panda_pusch'}))
-    children.expect_end('planner')
-    harness.spin_until(lambda: children.code('planner') is not None)
-    assert children.code('planner') == 2
+    children.ending.add('planner')
+    harness.spin_until(lambda: children.processes['planner'].poll() is not None)
+    assert children.processes['planner'].poll() == 2
     assert "did you mean 'panda_push'" in children.last_words('planner')
 
 
@@ -230,8 +230,8 @@ def test_sigint_ends_it_cleanly(harness):
     children = harness.spawn(NodeSpec('planner', {'task': 'cartpole_swingup'}))
     harness.spin_until(lambda: texts)
     children.end('planner', signal.SIGINT)
-    harness.spin_until(lambda: children.code('planner') is not None)
-    assert children.code('planner') == 0
+    harness.spin_until(lambda: children.processes['planner'].poll() is not None)
+    assert children.processes['planner'].poll() == 0
 
 
 def test_the_planner_starts_with_tuned_numbers_of_a_parameter_file(harness):

@@ -84,7 +84,7 @@ def test_with_other_middleware_it_looks_on_this_host(monkeypatch):
 def test_the_bridge_shares_no_memory_whose_locks_a_hung_planner_could_hold(harness):
     children = harness.spawn(NodeSpec('bridge'))
     harness.spin_until(lambda: harness.statuses.get('bridge'))
-    maps = Path(f'/proc/{children._processes["bridge"].pid}/maps').read_text()
+    maps = Path(f'/proc/{children.processes["bridge"].pid}/maps').read_text()
     assert 'dds_port' not in maps  # what Fast DDS calls them
 
 

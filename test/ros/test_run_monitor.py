@@ -8,7 +8,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from sensor_msgs.msg import JointState
 
 from emppi_ros.nodes.common import convert, qos
-from emppi_ros.nodes.tools.run_monitor import RunMonitor
+from emppi_ros.nodes.tools.demo import RunMonitor
 from emppi_ros.tasks.task import load_task
 
 

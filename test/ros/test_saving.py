@@ -58,9 +58,8 @@ def test_a_belief_that_was_killed_goes_on_from_what_was_saved(harness, tmp_path)
     assert answer.success and answer.message == str(path)
     for name, number in (('belief', signal.SIGKILL), ('bridge', 2), ('simulator', 2)):
         children.end(name, number)
-    harness.spin_until(
-        lambda: children.code('simulator') is not None is not children.code('belief'), 60.0
-    )
+    codes = lambda: [children.processes[name].poll() for name in ('simulator', 'belief')]  # noqa: E731
+    harness.spin_until(lambda: None not in codes(), 60.0)
     before = path.read_bytes()
     heard = harness.listen(PointCloud2, 'emppi/belief', qos.LATCHED)
     children.start(belief)
@@ -71,8 +70,8 @@ def test_a_belief_that_was_killed_goes_on_from_what_was_saved(harness, tmp_path)
     np.testing.assert_allclose(found.log_weights, expected.log_weights, atol=1e-14)
     assert harness.says('belief')[2]['prior'] == str(path)
     children.end('belief')
-    harness.spin_until(lambda: children.code('belief') is not None, 60.0)
-    assert children.code('belief') == 0
+    harness.spin_until(lambda: children.processes['belief'].poll() is not None, 60.0)
+    assert children.processes['belief'].poll() == 0
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]  # nothing new
 
 

@@ -142,7 +142,7 @@ def test_a_changing_truth_is_told_as_it_is(harness):
 @pytest.mark.parametrize('truth', ["['block_mas=0.3']", "['block_mass']"])
 def test_bad_truth_is_said(harness, truth):
     harness.publish_task('panda_push')
-    harness.spawn(NodeSpec('simulator', {'truth': truth})).expect_end('simulator')
+    harness.spawn(NodeSpec('simulator', {'truth': truth})).ending.add('simulator')
     said = []
 
     def told():

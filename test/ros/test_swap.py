@@ -46,7 +46,7 @@ def test_who_cannot_follow_is_named_and_a_planner_that_is_gone_leaves_the_arm_he
     assert harness.call(SetBool, 'emppi/arm', SetBool.Request(data=False)).success
     # a node that is gone does not answer
     arm.children.end('belief', signal.SIGKILL)
-    harness.spin_until(lambda: arm.children.code('belief') is not None)
+    harness.spin_until(lambda: arm.children.processes['belief'].poll() is not None)
     arm.arm()
     answer = arm.ask('panda_reconfigure')
     assert answer.said == switch_protocol.REFUSED and '/belief' in answer.reason

@@ -46,7 +46,7 @@ from emppi_ros.tracking.depth_messages import (
 from emppi_ros.tracking.fitting import TrackerConfig
 from emppi_ros.tracking.parts import of_task
 from emppi_ros.tracking.renderer import Window
-from emppi_ros.viz.simulated_camera import depth_camera
+from emppi_ros.viz.renderer import depth_camera
 
 SCENE = """
 <mujoco>
@@ -239,11 +239,8 @@ def write_bag(folder, transform=True):
     def write(topic, message, stamp, kind=None):
         if topic not in writer.counts:
             known = TransformStamped if kind else type(message)
-            text = message_definitions.text(known)
-            if kind:
-                text = message_definitions.nested(
-                    'geometry_msgs/TransformStamped[] transforms', TransformStamped
-                )
+            fields = 'geometry_msgs/TransformStamped[] transforms' if kind else None
+            text = message_definitions.text(known, fields)
             writer.add(BagTopic(topic, kind or message_definitions.name(known), text))
         raw = transforms.to_cdr([message]) if kind else serialize_message(message)
         writer.write(topic, raw, int(stamp * 1e9), int(stamp * 1e9))

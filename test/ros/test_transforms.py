@@ -196,9 +196,8 @@ def test_bytes_of_transforms_are_what_others_read(count):
         )
         for i in range(count)
     ]
-    text = message_definitions.nested(
-        'geometry_msgs/TransformStamped[] transforms', TransformStamped
-    )
+    fields = 'geometry_msgs/TransformStamped[] transforms'
+    text = message_definitions.text(TransformStamped, fields)
     schema = Schema(1, text.encode(), 'ros2msg', transforms.KIND)
     read = DecoderFactory().decoder_for('cdr', schema)(transforms.to_cdr(sent))
     assert len(read.transforms) == count

@@ -26,7 +26,7 @@ from emppi_ros.nodes.topics.task import TaskFollowerNode
 from emppi_ros.sim.depth_camera import SimulatedDepthCamera
 from emppi_ros.tasks.task import Task
 from emppi_ros.tracking.depth_messages import IMAGE, INFO
-from emppi_ros.viz.simulated_camera import depth_camera
+from emppi_ros.viz.renderer import depth_camera
 
 
 class DepthCameraNode(TaskFollowerNode):

@@ -1,9 +1,8 @@
 """
 Conversion of shapes to a MarkerArray, which rviz and Foxglove display without a plugin.
 
-A shape is one marker: its namespace is the shape's name, its id counts shapes of the same name,
-so the same list of shapes always has the same markers. An empty shape deletes its marker: rviz
-reports markers without points or text as errors.
+A shape is one marker: its namespace is the shape's name, its id counts shapes of the same name.
+An empty shape deletes its marker: rviz reports markers without points or text as errors.
 """
 
 from collections import Counter

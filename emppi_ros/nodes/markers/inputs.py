@@ -1,8 +1,7 @@
 """The inputs of markers: subscriptions that exist only while markers have subscribers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 import math
-from typing import NamedTuple
 
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.node import Node
@@ -10,50 +9,40 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
+from emppi_ros.belief.changes import DetectedChange
 from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.inputs import PLAN, MeasurementInputs
 from emppi_ros.nodes.common.polling import PolledSubscription
-from emppi_ros.nodes.topics import belief_cloud, candidates
+from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
+from emppi_ros.nodes.topics.candidates import CANDIDATES, read_candidates
 from emppi_ros.nodes.topics.task import STAGE
 from emppi_ros.planning.plan_preview import Candidates
 from emppi_ros.priors.particles import Belief
 from emppi_ros.recordings.message_tables import statuses
 from emppi_ros.robots.plan import Plan
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.shapes.change_labels import ShownChange
 from emppi_ros.viz.shapes.task_shapes import DisplayState
 
 DIAGNOSTICS = '/diagnostics'
+OPTIONAL = PLAN, CANDIDATES, DIAGNOSTICS  # the planner sends candidates only to subscribers
 _CHANGED, _FROM = 'changed ', 'changed_from '  # before the name of a parameter
 _MAX_AGE_S = 1.0  # older candidates are not shown
 
 
-class InputSelection(NamedTuple):
-    """Which optional inputs are needed beside belief and measurements."""
-
-    plan: bool
-    candidates: bool
-    changes: bool  # that the belief detected
-
-
 class MarkerInputs:
-    """Subscriptions to belief, measurements and, if selected, plan, candidates and changes."""
+    """Subscriptions to belief, measurements and chosen ones of OPTIONAL."""
 
     def __init__(
         self,
         node: Node,
         task: Task,
-        selection: InputSelection,
+        optional: Collection[str],
         hold: Callable[[Sequence[int]], None],
     ) -> None:
-        """
-        Subscribe; the planner sends candidates only to subscribers.
-
-        `hold` gets the grasp constraints of the planner's current stage.
-        """
-        self.selection, self._task, self._hold, self._stage = selection, task, hold, ''
+        """Subscribe; `hold` gets the grasp constraints of the planner's current stage."""
+        self.optional, self._task, self._hold, self._stage = optional, task, hold, ''
         self._errors: dict[str, str] = {}
         self._namespace = node.get_namespace()
         self.inputs = MeasurementInputs(node, task)
@@ -61,21 +50,18 @@ class MarkerInputs:
         self._plan: Plan | None = None
         self._candidates: Candidates | None = None
         self._candidates_at = -math.inf
-        self._changes: tuple[ShownChange, ...] = ()
-        topics = [
+        self._changes: tuple[DetectedChange, ...] = ()
+        topics = (
             (PointCloud2, BELIEF, self._take_belief, qos.LATCHED),
             (String, STAGE, self._take_stage, qos.LATCHED),
-        ]
-        if selection.plan:
-            topics.append((JointTrajectory, PLAN, self._take_plan, qos.NEWEST))
-        if selection.candidates:
-            sent = candidates.CANDIDATES
-            topics.append((PointCloud2, sent, self._take_candidates, qos.NEWEST))
-        if selection.changes:
-            topics.append((DiagnosticArray, DIAGNOSTICS, self._take_diagnostics, qos.DEFAULT))
+            (JointTrajectory, PLAN, self._take_plan, qos.NEWEST),
+            (PointCloud2, CANDIDATES, self._take_candidates, qos.NEWEST),
+            (DiagnosticArray, DIAGNOSTICS, self._take_diagnostics, qos.DEFAULT),
+        )
         self._subscriptions = [
             PolledSubscription(node, kind, name, self._guarded(name, take), profile)
             for kind, name, take, profile in topics
+            if name not in OPTIONAL or name in optional
         ]
 
     @property
@@ -123,7 +109,7 @@ class MarkerInputs:
         self._plan = convert.read_plan(self._task.robot, message, stamp)
 
     def _take_candidates(self, message: PointCloud2) -> None:
-        self._candidates = candidates.read_candidates(message)
+        self._candidates = read_candidates(message)
         self._candidates_at = convert.to_seconds(message.header.stamp)
 
     def _take_diagnostics(self, message: DiagnosticArray) -> None:
@@ -138,11 +124,12 @@ class MarkerInputs:
                 self._stage = stage.name
 
 
-def read_changes(values: Mapping[str, str]) -> tuple[ShownChange, ...]:
+def read_changes(values: Mapping[str, str]) -> tuple[DetectedChange, ...]:
     """Return the last change of each parameter in the values of the belief's diagnostics."""
     changes = []
     for key, text in values.items():
         name = key.removeprefix(_CHANGED)
         if name != key and _FROM + name in values:
-            changes.append(ShownChange(float(text), name, float(values[_FROM + name])))
+            before = float(values[_FROM + name])
+            changes.append(DetectedChange(float(text), name, before, math.nan))
     return tuple(changes)

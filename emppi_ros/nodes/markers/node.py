@@ -1,8 +1,7 @@
 """
 The node `markers`: publishes belief, rollouts, objects, description and transforms for rviz.
 
-It subscribes to the other nodes only while it has subscribers itself, so that it costs nothing
-without subscribers. It runs in its own process at the lowest priority.
+It subscribes to the other nodes only while it has subscribers itself.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,13 +18,15 @@ from emppi_ros.core import config
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
+from emppi_ros.nodes.common.inputs import PLAN
 from emppi_ros.nodes.common.lifecycle import NodeArguments
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.markers import conversion
-from emppi_ros.nodes.markers.inputs import InputSelection, MarkerInputs
+from emppi_ros.nodes.markers.inputs import DIAGNOSTICS, MarkerInputs
 from emppi_ros.nodes.markers.scene_publisher import ScenePublisher
 from emppi_ros.nodes.topics import belief_cloud
+from emppi_ros.nodes.topics.candidates import CANDIDATES
 from emppi_ros.nodes.topics.cost import COST, write_cost
 from emppi_ros.nodes.topics.task import TaskFollowerNode
 from emppi_ros.tasks.task import Task
@@ -34,6 +35,8 @@ from emppi_ros.viz.shapes.task_shapes import DisplayState, TaskShapes
 
 BELIEF_MARKERS, BELIEF_POINTS = 'emppi/belief/markers', 'emppi/belief/points'
 ROLLOUTS, OBJECTS = 'emppi/rollouts', 'emppi/objects'
+# what they need beside belief and measurements
+_INPUTS = {ROLLOUTS: (PLAN, CANDIDATES), COST: (PLAN,), BELIEF_MARKERS: (DIAGNOSTICS,)}
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,9 @@ class MarkersNode(TaskFollowerNode):
             OBJECTS: (MarkerArray, lambda s: self._markers(s, self._shapes.objects)),
             COST: (DiagnosticArray, self._cost),
         }
-        self._draw = {topic: function for topic, (_, function) in draw.items()}
-        self._marker_publishers: dict[str, Publisher[Any]] = {
-            topic: self.create_publisher(kind, topic, qos.NEWEST)
-            for topic, (kind, _) in draw.items()
+        self._drawings: dict[str, tuple[Publisher[Any], Callable[[DisplayState], object]]] = {
+            topic: (self.create_publisher(kind, topic, qos.NEWEST), function)
+            for topic, (kind, function) in draw.items()
         }
 
     def start(self) -> None:
@@ -96,7 +98,7 @@ class MarkersNode(TaskFollowerNode):
 
     def teardown(self) -> None:
         """Forget the task."""
-        for publisher in self._marker_publishers.values():
+        for publisher, _ in self._drawings.values():
             self.destroy_publisher(publisher)
         super().teardown()
 
@@ -113,7 +115,7 @@ class MarkersNode(TaskFollowerNode):
 
     def _work(self, _moment: float) -> None:
         """Draw all topics that have subscribers."""
-        wanted = {t for t, p in self._marker_publishers.items() if p.get_subscription_count() > 0}
+        wanted = {t for t, (p, _) in self._drawings.items() if p.get_subscription_count() > 0}
         self._subscribe(wanted)
         if self._marker_inputs is None:
             return
@@ -121,7 +123,8 @@ class MarkersNode(TaskFollowerNode):
         try:
             display = self._marker_inputs.read()
             for topic in wanted:
-                self._marker_publishers[topic].publish(self._draw[topic](display))
+                publisher, draw = self._drawings[topic]
+                publisher.publish(draw(display))
         except EmppiError as error:
             self._error = str(error)
             return
@@ -131,19 +134,16 @@ class MarkersNode(TaskFollowerNode):
 
     def _subscribe(self, wanted: set[str]) -> None:
         """Subscribe to the inputs that the watched topics need."""
-        plan = bool({ROLLOUTS, COST} & wanted)
-        rolled, changes = ROLLOUTS in wanted, BELIEF_MARKERS in wanted
-        needed = InputSelection(plan, rolled, changes) if wanted else None
-        current = None if self._marker_inputs is None else self._marker_inputs.selection
+        needed = {topic for name in wanted for topic in _INPUTS.get(name, ())} if wanted else None
+        current = None if self._marker_inputs is None else self._marker_inputs.optional
         if needed == current:
             return
         if self._marker_inputs is not None:
             self._marker_inputs.close()
-        self._marker_inputs = (
-            None
-            if needed is None
-            else MarkerInputs(self, self.task, needed, self._shapes.preview.ensemble.activate)
-        )
+        self._marker_inputs = None
+        if needed is not None:
+            hold = self._shapes.preview.ensemble.activate
+            self._marker_inputs = MarkerInputs(self, self.task, needed, hold)
         self._error = ''
 
     def _markers(

@@ -1,9 +1,7 @@
 """
-Publisher of the scene for RobotModel and TF displays: `robot_description` and `/tf`.
+Publisher of the scene for RobotModel and TF displays: `robot_description` (URDF) and `/tf`.
 
-The description is the scene's MJCF as URDF. If another node publishes one, such as
-robot_state_publisher, that one is in force: then neither the description nor the links of the
-robot are published, only objects and axes.
+If another node publishes a description, this one publishes only objects and axes.
 """
 
 import time

@@ -1,43 +1,43 @@
 """
 Recorder of a running graph: writes every message that a replay or a report needs into a bag.
 
-Messages are written as received, without deserializing them; only the task is read, since it
-names the robot's topics, and some measurements, for the scene (`scene_recorder`). Planner and
-belief publish their journals only while the recorder subscribes. It does not record
-`emppi/candidates`, which would slow the planner down, and depth images only if asked to.
+Messages are written as received; only the task, which names the robot's topics, and some
+measurements are deserialized. Candidates are not recorded: they would slow the planner down.
 """
 
 from collections.abc import Callable
+from contextlib import closing
 import os
 from pathlib import Path
 import time
 
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped, TransformStamped
 from rclpy.node import Node
-from rclpy.serialization import deserialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import CameraInfo, Image, JointState, PointCloud2
 from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.journal import journal
-from emppi_ros.nodes.bridge.graph_monitor import TopicSpec
-from emppi_ros.nodes.common import process, qos
+from emppi_ros.nodes.bridge.graph_monitor import DESCRIPTION, TopicSpec
+from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN, UNCERTAIN
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.tools import message_definitions
-from emppi_ros.nodes.tools.scene_recorder import SceneRecorder
-from emppi_ros.nodes.topics import transforms
+from emppi_ros.nodes.topics import depth_images, transforms
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
+from emppi_ros.nodes.topics.transforms import TF, TransformSource
 from emppi_ros.recordings.bag_writer import BagTopic, BagWriter, MessageOrder, RecordedMessage
-from emppi_ros.robots.robot import Robot
-from emppi_ros.tasks.task import parse_task
+from emppi_ros.tasks.task import Task, parse_task
 from emppi_ros.tracking.depth_messages import IMAGE, INFO
+from emppi_ros.viz.renderer import depth_camera
 
 _POLL_S, _FLUSH_S, _SILENT_S = 0.01, 1.0, 3.0
+_SCENE_S = 0.05  # between two recorded poses of the scene
 _DIAGNOSTICS = '/diagnostics'  # all nodes publish it
 _COMMANDS = {'trajectory': JointTrajectory}  # others use Float64MultiArray
 ALWAYS = (
@@ -52,6 +52,68 @@ ALWAYS = (
 )
 
 DEPTH = (TopicSpec(IMAGE, Image, qos.SENSOR), TopicSpec(INFO, CameraInfo, qos.SENSOR))
+
+
+class SceneRecorder:
+    """Writes the description of a task's scene, and from then on transforms."""
+
+    def __init__(self, node: Node, writer: BagWriter, order: MessageOrder, task: Task) -> None:
+        """Subscribe to the belief if it is about axes, and write the description."""
+        self._writer, self._order, self._next = writer, order, time.monotonic()
+        self._task, self._camera = task, depth_images.optical_frame(node.get_namespace())
+        self._source = TransformSource(node, task, subscribed=False)
+        self._newest: dict[str, bytes] = {}  # measurements since the last transforms, by topic
+        name = node.resolve_topic_name(DESCRIPTION)
+        transform = message_definitions.name(TransformStamped).replace('/msg/', '/')
+        definition = message_definitions.text(TransformStamped, f'{transform}[] transforms')
+        self._add(name, message_definitions.name(String), message_definitions.text(String), True)
+        self._add(TF, transforms.KIND, definition, False)
+        self._definition = definition
+        self._write(name, serialize_message(String(data=self._source.frames.description())))
+
+    def take(self, topic: str, data: bytes) -> None:
+        """Remember a serialized measurement; only the newest is deserialized, to save time."""
+        if topic in self._source.inputs.kinds:
+            self._newest[topic] = data
+
+    def poll(self) -> None:
+        """Write the transforms, if they are due."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _SCENE_S
+        for topic, data in self._newest.items():
+            kind = self._source.inputs.kinds[topic]
+            self._source.inputs.receive(topic, deserialize_message(data, kind))
+        self._newest.clear()
+        if sent := self._source.poll():
+            self._write(TF, transforms.to_cdr(sent))
+
+    def place_camera(self, data: bytes) -> None:
+        """Write the pose of the simulated depth camera, once, if data are its intrinsics."""
+        if transforms.TFMessage is not None or not self._camera:
+            return  # its node publishes it
+        info = deserialize_message(data, CameraInfo)
+        if info.header.frame_id == self._camera:
+            self._add(TF_STATIC, transforms.KIND, self._definition, True)
+            view = depth_camera(self._task, self._task.visual_model())
+            stamp = convert.to_seconds(info.header.stamp)
+            frame = self._task.robot.frame
+            pose = depth_images.write_transform(stamp, frame, self._camera, view)
+            self._write(TF_STATIC, transforms.to_cdr([pose]))
+        self._camera = ''
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        self._source.close()
+
+    def _add(self, name: str, kind: str, definition: str, latched: bool) -> None:
+        if name not in self._writer.counts:  # else this is the scene of another task
+            profile = message_definitions.qos_text(qos.LATCHED if latched else qos.DEFAULT)
+            self._writer.add(BagTopic(name, kind, definition, profile))
+
+    def _write(self, name: str, data: bytes) -> None:
+        now = time.time_ns()
+        self._order.add(RecordedMessage(name, data, now, now))
 
 
 class BagRecorder:
@@ -114,8 +176,8 @@ class BagRecorder:
         self._writer.close()
 
     def _write(self, messages: list[RecordedMessage]) -> None:
-        for topic, data, time_ns, sent_ns in messages:
-            self._writer.write(topic, data, time_ns, sent_ns)
+        for message in messages:
+            self._writer.write(*message)
 
     def _subscribe(self, topic: TopicSpec) -> None:
         name = self._node.resolve_topic_name(topic.name)
@@ -152,14 +214,18 @@ class BagRecorder:
         self._scene = SceneRecorder(self._node, self._writer, self._order, task)
         self.problem, self._began = '', time.monotonic()
         self._subscribe(TopicSpec(task.robot.topics.joint_states, JointState, qos.SENSOR))
+        optional = [
+            TopicSpec(name, _COMMANDS.get(interface, Float64MultiArray), qos.DEFAULT)
+            for interface, name in task.robot.topics.commands.items()
+            if interface in (task.robot.command, *_COMMANDS)
+        ]
         for name in task.tracked:
             self._subscribe(TopicSpec(f'tracking/{name}', PoseStamped, qos.SENSOR))
-            uncertain = TopicSpec(f'{UNCERTAIN}/{name}', PoseWithCovarianceStamped, qos.SENSOR)
-            self._optional.add(self._node.resolve_topic_name(uncertain.name))
-            self._subscribe(uncertain)
-        for topic in _commands(task.robot):
-            self._optional.add(self._node.resolve_topic_name(topic.name))
-            self._subscribe(topic)
+            topic = f'{UNCERTAIN}/{name}'
+            optional.append(TopicSpec(topic, PoseWithCovarianceStamped, qos.SENSOR))
+        self._optional |= {self._node.resolve_topic_name(topic.name) for topic in optional}
+        for spec in optional:
+            self._subscribe(spec)
 
 
 def record(
@@ -172,32 +238,17 @@ def record(
     report: Callable[[float, BagRecorder], None],
 ) -> BagRecorder:
     """
-    Record into a new folder until stopped, or for a time; return the closed recorder.
+    Record into a new folder until `wait(seconds)` says to stop, or for a time.
 
-    `wait` waits for a time [s] and returns whether to stop; `report` is called repeatedly with
-    the seconds since the start and the recorder.
+    Returns the closed recorder; `report` repeatedly gets the seconds since the start, and it.
     """
     os.nice(10)  # the priority of the belief: the robot comes first
-    client = process.CommandNode('recorder', namespace)
-    try:
-        recorder = BagRecorder(client.node, folder, overwrite, depth)
-        start = time.monotonic()
-        try:
+    with closing(process.CommandNode('recorder', namespace)) as client:
+        with closing(BagRecorder(client.node, folder, overwrite, depth)) as recorder:
+            start = time.monotonic()
             while duration_s is None or time.monotonic() < start + duration_s:
                 recorder.poll()
                 report(time.monotonic() - start, recorder)
                 if wait(_POLL_S):
                     break
-        finally:
-            recorder.close()
         return recorder
-    finally:
-        client.close()
-
-
-def _commands(robot: Robot) -> list[TopicSpec]:
-    return [
-        TopicSpec(name, _COMMANDS.get(interface, Float64MultiArray), qos.DEFAULT)
-        for interface, name in robot.topics.commands.items()
-        if interface in (robot.command, *_COMMANDS)
-    ]

@@ -1,6 +1,5 @@
 """Message definitions (ros2msg, from the Python types) and QoS profiles as text, for bags."""
 
-from collections.abc import Iterable
 import importlib
 import re
 from typing import Any
@@ -21,15 +20,11 @@ def name(kind: Any) -> str:
     return f'{package}/msg/{kind.__name__}'
 
 
-def text(kind: Any) -> str:
-    """Return the definition of a message type and of all types that it contains."""
-    first, *others = _collect(kind, {}).items()
-    return _join(first[1], others)
-
-
-def nested(fields: str, kind: Any) -> str:
-    """Return the definition of a message with these fields, which contain another type."""
-    return _join(fields, _collect(kind, {}).items())
+def text(kind: Any, fields: str | None = None) -> str:
+    """Return the definition of a type, or of fields with it, and of all that it contains."""
+    definitions = list(_collect(kind, {}).items())
+    first = definitions.pop(0)[1] if fields is None else fields
+    return '\n'.join([first, *(f'{_RULE}\nMSG: {name}\n{lines}' for name, lines in definitions)])
 
 
 def qos_text(profile: QoSProfile) -> str:
@@ -47,11 +42,6 @@ def qos_text(profile: QoSProfile) -> str:
         'avoid_ros_namespace_conventions': False,
     }
     return yaml.safe_dump([fields], sort_keys=False).strip()
-
-
-def _join(fields: str, others: Iterable[tuple[str, str]]) -> str:
-    parts = [fields, *(f'{_RULE}\nMSG: {name}\n{text}' for name, text in others)]
-    return '\n'.join(parts)
 
 
 def _collect(kind: Any, definitions: dict[str, str]) -> dict[str, str]:

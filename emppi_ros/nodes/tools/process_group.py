@@ -33,8 +33,8 @@ class ProcessGroup:
         self._folder = folder or Path(self._temporary.enter_context(tempfile.TemporaryDirectory()))
         self._folder.mkdir(parents=True, exist_ok=True)
         self._environment = dict(environment)
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._ending: set[str] = set()
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.ending: set[str] = set()  # nodes that may end
         for spec in specs:
             self.start(spec)
 
@@ -42,17 +42,18 @@ class ProcessGroup:
         """Start or restart a node."""
         arguments = [sys.executable, '-m', f'{PACKAGE}.nodes', spec.name, '--ros-args']
         for key, value in spec.parameters.items():
-            arguments += ['-p', f'{key}:={_as_yaml(value)}']
-        self._ending.discard(spec.name)
+            quoted = "''" if value == '' else value
+            arguments += ['-p', f'{key}:={quoted}']
+        self.ending.discard(spec.name)
         with self._log(spec.name).open('ab') as log:
-            self._processes[spec.name] = subprocess.Popen(
+            self.processes[spec.name] = subprocess.Popen(
                 arguments, env=self._environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
 
     def check(self) -> None:
         """Raise NodeDiedError, with the end of its log, if a process has ended."""
-        for name, process in self._processes.items():
-            if name not in self._ending and process.poll() is not None:
+        for name, process in self.processes.items():
+            if name not in self.ending and process.poll() is not None:
                 raise NodeDiedError(
                     f'node {name!r} ended with exit code {process.returncode}; its last output:\n'
                     + self.last_words(name)
@@ -63,45 +64,25 @@ class ProcessGroup:
         lines = self._log(name).read_text(encoding='utf-8', errors='replace').splitlines()
         return '\n'.join(lines[-_LAST_LINES:]) or '(nothing)'
 
-    def logs(self) -> dict[str, str]:
-        """Return the last lines of each node's log, by name."""
-        return {name: self.last_words(name) for name in self._processes}
-
-    def expect_end(self, name: str) -> None:
-        """Tell `check` that a node will end."""
-        self._ending.add(name)
-
     def end(self, name: str, number: int = signal.SIGINT) -> None:
         """Send a signal that ends a node."""
-        self.expect_end(name)
-        self._processes[name].send_signal(number)
-
-    def suspend(self, name: str) -> None:
-        """Suspend a node (SIGSTOP)."""
-        self._processes[name].send_signal(signal.SIGSTOP)
-
-    def resume(self, name: str) -> None:
-        """Resume a suspended node."""
-        self._processes[name].send_signal(signal.SIGCONT)
-
-    def code(self, name: str) -> int | None:
-        """Return the exit code of a node, None while it runs."""
-        return self._processes[name].poll()
+        self.ending.add(name)
+        self.processes[name].send_signal(number)
 
     def stop(self) -> dict[str, int]:
         """Stop all processes, killing those that do not react; return their exit codes."""
-        for process in self._processes.values():
+        for process in self.processes.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
         deadline = time.monotonic() + _GRACE_S
-        for process in self._processes.values():
+        for process in self.processes.values():
             try:
                 process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
         self._temporary.close()
-        return {name: process.returncode for name, process in self._processes.items()}
+        return {name: process.returncode for name, process in self.processes.items()}
 
     def _log(self, name: str) -> Path:
         return self._folder / f'{name}.log'
@@ -113,13 +94,10 @@ def isolated_environment(domain: int | None = None) -> dict[str, str]:
     paths = [str(here), *filter(None, [os.environ.get('PYTHONPATH')])]
     if domain is None and 'ROS_DOMAIN_ID' not in os.environ:
         domain = unused_domain()
-    chosen = {} if domain is None else {'ROS_DOMAIN_ID': str(domain)}
-    return {
-        **middleware.settings(os.environ),
-        **os.environ,
-        **chosen,
-        'PYTHONPATH': os.pathsep.join(paths),
-    }
+    environment = {**middleware.settings(os.environ), **os.environ}
+    if domain is not None:
+        environment['ROS_DOMAIN_ID'] = str(domain)
+    return {**environment, 'PYTHONPATH': os.pathsep.join(paths)}
 
 
 def unused_domain() -> int:
@@ -139,8 +117,3 @@ def _free(port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-def _as_yaml(value: object) -> str:
-    """Return a parameter value for the command line; an empty string needs quotes."""
-    return "''" if value == '' else str(value)

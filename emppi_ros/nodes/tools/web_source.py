@@ -23,7 +23,7 @@ from emppi_ros.core.errors import EmppiError, SwapError, ViewError
 from emppi_ros.nodes.common import process, qos
 from emppi_ros.nodes.common.diagnostics import OK
 from emppi_ros.nodes.common.polling import PolledSubscription
-from emppi_ros.nodes.markers.inputs import InputSelection, MarkerInputs, read_changes
+from emppi_ros.nodes.markers.inputs import OPTIONAL, MarkerInputs
 from emppi_ros.nodes.switching import client as task_client
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
 from emppi_ros.recordings.message_tables import statuses
@@ -54,7 +54,9 @@ class GraphState:
         self.problem, self.runs = '', 0  # of the received task; number of tasks so far
         self._inputs: MarkerInputs | None = None
         self._stage, self._first = '', math.nan
-        self._diagnostics: dict[str, tuple[float, bytes, str, dict[str, str]]] = {}
+        self._received: dict[str, float] = {}  # when, by node that publishes diagnostics
+        self._statuses: dict[str, tuple[bytes, str]] = {}
+        self._values: dict[str, dict[str, str]] = {}
 
     def poll(self) -> None:
         """Process received messages."""
@@ -71,8 +73,7 @@ class GraphState:
         """Return the current state of the task; state, belief and plan only while watched."""
         display, problem = None, ''
         if watched and self._inputs is None:
-            everything = InputSelection(plan=True, candidates=True, changes=True)
-            self._inputs = MarkerInputs(self._node, task, everything, lambda _: None)
+            self._inputs = MarkerInputs(self._node, task, OPTIONAL, lambda _: None)
         try:
             display = None if self._inputs is None else self._inputs.read()
         except EmppiError as error:  # a missing or unusable input
@@ -83,9 +84,9 @@ class GraphState:
         mujoco.mj_forward(task.model, data)
         stages = {stage.name for stage in task.stages}
         now = time.monotonic()
-        silent = [n for n, last in self._diagnostics.items() if now - last[0] > _SILENT_S]
-        notes = [self.problem, problem, *(f'{name} is silent' for name in silent)]
-        notes += [f'{n}: {last[2]}' for n, last in self._diagnostics.items() if last[1] != OK]
+        notes = [self.problem, problem]
+        notes += [f'{n} is silent' for n, at in self._received.items() if now - at > _SILENT_S]
+        notes += [f'{n}: {said}' for n, (level, said) in self._statuses.items() if level != OK]
         return Snapshot(
             task,
             self.runs + run,
@@ -102,13 +103,7 @@ class GraphState:
             self.value('bridge', 'armed') == 'True',
             self.value('bridge', 'paused') == 'True',
             tuple(filter(None, notes)),
-            self._changes(),
         )
-
-    def _changes(self) -> tuple[tuple[float, str], ...]:
-        """Return clock [s] and parameter of the last change of each parameter."""
-        values = self._diagnostics.get('belief', (0.0, b'', '', {}))[3]
-        return tuple((c.stamp - self._first, c.parameter) for c in read_changes(values))
 
     def _clock(self, display: DisplayState | None) -> float:
         """Return the time since the first complete state [s]."""
@@ -119,7 +114,7 @@ class GraphState:
 
     def value(self, node: str, name: str) -> str:
         """Return a value of a node's diagnostics, '' if there is none."""
-        return self._diagnostics[node][3].get(name, '') if node in self._diagnostics else ''
+        return self._values.get(node, {}).get(name, '')
 
     def _take_task(self, message: String) -> None:
         try:
@@ -139,7 +134,8 @@ class GraphState:
 
     def _take_diagnostics(self, message: DiagnosticArray) -> None:
         for name, status, values in statuses(message, self._node.get_namespace()):
-            self._diagnostics[name] = time.monotonic(), status.level, status.message, values
+            self._received[name], self._values[name] = time.monotonic(), values
+            self._statuses[name] = status.level, status.message
 
 
 def _number(text: str) -> float:
@@ -165,16 +161,15 @@ class RosSource:
         self._node = self._client.node
         self.name = f'the ROS graph in namespace {self._node.get_namespace()}'
         self._graph = GraphState(self._node)
-        self._switches: dict[str, Client[SetBool.Request, SetBool.Response]] = {
-            name: self._node.create_client(SetBool, f'emppi/{name}') for name in ('arm', 'pause')
-        }
-        self._resets: dict[str, Client[Trigger.Request, Trigger.Response]] = {
-            name: self._node.create_client(Trigger, name)
-            for name in ('simulator/reset', 'emppi/reset_belief')
+        services = {'emppi/arm': SetBool, 'emppi/pause': SetBool}
+        services |= {'simulator/reset': Trigger, 'emppi/reset_belief': Trigger}
+        self._clients: dict[str, Client[Any, Any]] = {
+            name: self._node.create_client(kind, name) for name, kind in services.items()
         }
         self._parameters = AsyncParameterClient(self._node, 'planner')
         self._watched, self._reset_count, self._ending = False, 0, threading.Event()
         self._snapshot: Snapshot | None = None
+        self._shown = -math.inf
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name='graph', daemon=True)
         self._thread.start()
@@ -197,20 +192,20 @@ class RosSource:
 
     def arm(self, armed: bool) -> None:
         """Call `emppi/arm`."""
-        self._call(self._switches['arm'], SetBool.Request(data=armed))
+        self._call('emppi/arm', SetBool.Request(data=armed))
 
     def pause(self, paused: bool) -> None:
         """Call `emppi/pause`."""
-        self._call(self._switches['pause'], SetBool.Request(data=paused))
+        self._call('emppi/pause', SetBool.Request(data=paused))
 
     def reset(self) -> None:
         """Disarm; once at rest, reset the simulator, if there is one, and the belief."""
         self.arm(False)
         if not self._wait(lambda: self._graph.value('bridge', 'state') == 'inactive', _REST_S):
             raise ViewError(f'the arm did not come to rest within {_REST_S:g} s of being disarmed')
-        for name, client in self._resets.items():
-            if name != 'simulator/reset' or client.service_is_ready():
-                self._call(client, Trigger.Request())
+        if self._clients['simulator/reset'].service_is_ready():
+            self._call('simulator/reset', Trigger.Request())
+        self._call('emppi/reset_belief', Trigger.Request())
         self._reset_count += 1
 
     def tune(self, values: Mapping[str, Value]) -> None:
@@ -241,8 +236,9 @@ class RosSource:
         self._thread.join()
         self._client.close()
 
-    def _call(self, client: 'Client[Any, Any]', request: Any) -> None:
+    def _call(self, name: str, request: Any) -> None:
         """Call a service; ViewError if it refuses or does not answer."""
+        client = self._clients[name]
         if not client.wait_for_service(1.0):
             raise ViewError(f'{client.srv_name}: service not available')
         answer = self._finish(client.call_async(request), client.srv_name)
@@ -263,21 +259,20 @@ class RosSource:
 
     def _run(self) -> None:
         try:
-            self._work()
+            while not self._ending.is_set():
+                with contextlib.suppress(ExternalShutdownException):
+                    self._client.executor.spin_once(timeout_sec=_POLL_S)
+                self._update()
         except Exception as error:  # an old snapshot must not pass for the current state
             self._failure = error
-
-    def _work(self) -> None:
-        shown = -math.inf
-        while not self._ending.is_set():
-            with contextlib.suppress(ExternalShutdownException):
-                self._client.executor.spin_once(timeout_sec=_POLL_S)
-            self._graph.poll()
-            task, shown_task = self._graph.task, self._snapshot and self._snapshot.task
-            due = self._watched or task is not shown_task
-            if task is not None and due and time.monotonic() > shown + _SNAPSHOT_S:
-                shown = time.monotonic()
-                self._snapshot = self._graph.snapshot(task, self._watched, self._reset_count)
-            if not self._watched:
-                self._graph.unsubscribe()
         self._graph.unsubscribe()
+
+    def _update(self) -> None:
+        self._graph.poll()
+        task, shown_task = self._graph.task, self._snapshot and self._snapshot.task
+        due = self._watched or task is not shown_task
+        if task is not None and due and time.monotonic() > self._shown + _SNAPSHOT_S:
+            self._shown = time.monotonic()
+            self._snapshot = self._graph.snapshot(task, self._watched, self._reset_count)
+        if not self._watched:
+            self._graph.unsubscribe()

@@ -2,10 +2,10 @@
 Pictures of the belief about an uncertain joint, drawn in the scene (the paper's Fig. 2 and 6).
 
 Each particle is an arrow along its axis: from the pivot of a hinge, or from the body that slides.
-Its opacity is the weight of the particle over the largest weight.
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,11 +55,7 @@ def arrows(
     position: Array,
     length: float,
 ) -> list[Arrow]:
-    """
-    Return an arrow of `length` for each particle `theta` (M, P), in the colour of its joint kind.
-
-    `shares` (M,) are weights; arrows of slides start at the `position` (3,) of the object. In m.
-    """
+    """Return arrows of particles (M, P) of weights (M,), slides at a position (3,); in m."""
     world = articulation.for_parameters(task, joint, item, theta)
     kinds = uncertain_joints.kinds(task.model, task.parameters, joint, theta)
     axis = world.axis @ item.rotation  # in the frame of the body
@@ -98,10 +94,9 @@ def write_all(
     task: Task, record: RunRecord, folder: Path, name: str = 'articulation', source: str = ''
 ) -> list[Path]:
     """
-    Write a picture for each uncertain joint: the start, the first motion of its body, the end.
+    Write a picture, with its `source` as metadata, for each joint if anything was learned.
 
-    Nothing is written if nothing was learned. Raises RenderError where rendering is not possible.
-    `source` is stored in the file's metadata; `source_of` reads it.
+    It shows the start, the first motion of the joint's body, and the end. May raise RenderError.
     """
     written = []
     learned = len(record.belief_times) and len(record.times)
@@ -129,17 +124,14 @@ def draw(task: Task, record: RunRecord, joint: UncertainJoint, item: JointedObje
     middle = {} if moved is None else {f'moved {100 * uncertain_joints.MOVED_M:g} cm': moved}
     times = {'start': 0, **middle, 'end': len(record.times) - 1}
     camera, extent = _camera(task, joint, item, record.belief_theta[0])
-    renderer = Renderer(model, *PANEL, camera)
     figure = Figure(figsize=(PANEL[0] * len(times) / 100, 6.0), layout='constrained')
     axes = figure.subplots(1, len(times))
-    try:
+    with closing(Renderer(model, *PANEL, camera)) as renderer:
         for axis, (title, row) in zip(axes, times.items(), strict=True):
             picture, shares = _picture(task, record, joint, item, row, renderer, extent)
             axis.imshow(picture)
             axis.set_axis_off()
             axis.set_title(f'{title}, {record.times[row]:.2f} s: {shares}')
-    finally:
-        renderer.close()
     names = kind_names(task, joint)
     colors = *JOINT_KINDS[: len(names)], TRUE_AXIS
     lines = [Line2D([], [], color=color, linewidth=3) for color in colors]

@@ -1,10 +1,12 @@
 """Plots of a run: the belief over time, the motion, and the latency."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 import matplotlib.style
@@ -18,6 +20,7 @@ from emppi_ros.model import scene
 from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import BLUE, GREEN, GREY, GRID, OBJECT_PATHS, ORANGE, RED
+from emppi_ros.viz.renderer import Image
 from emppi_ros.viz.report.recording import RunRecord
 
 UNITS = {
@@ -55,6 +58,13 @@ def write_all(task: Task, record: RunRecord, folder: Path) -> list[Path]:
             with paths.replacing(written[-1]) as temporary:
                 figure.savefig(temporary, dpi=110)
     return written
+
+
+def rasterize(figure: Figure) -> Image:
+    """Return a drawn figure as an image (height, width, 3)."""
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
 @contextmanager
@@ -99,11 +109,9 @@ def belief(task: Task, record: RunRecord) -> Figure:
 def _belief_of(axis: Axes, record: RunRecord, index: int) -> None:
     times, values = record.belief_times, record.belief_theta[:, :, index]
     with np.errstate(divide='ignore'):
-        logs = np.log(record.belief_weights)
-    mean, low, high = (
-        np.array([float(f(w, v[:, None])[0]) for w, v in zip(logs, values, strict=True)])
-        for f in (weights.mean, _quantile(0.05), _quantile(0.95))
-    )
+        rows = list(zip(np.log(record.belief_weights), values[..., None], strict=True))
+    mean = np.array([weights.mean(*row)[0] for row in rows])
+    low, high = (np.array([weights.quantile(*row, p)[0] for row in rows]) for p in (0.05, 0.95))
     every = max(1, len(times) // 150)
     axis.scatter(
         np.repeat(times[::every], values.shape[1]), values[::every].ravel(),
@@ -125,10 +133,6 @@ def _draw_changes(axis: Axes, record: RunRecord, parameter: str) -> None:
     times = [time for time, name in record.changes if name == parameter]
     for i, time in enumerate(times):
         axis.axvline(time, color=GREEN, linestyle=':', label='' if i else 'change detected')
-
-
-def _quantile(probability: float) -> Callable[[Array, Array], Array]:
-    return lambda log_weights, values: weights.quantile(log_weights, values, probability)
 
 
 def motion(task: Task, record: RunRecord) -> Figure:

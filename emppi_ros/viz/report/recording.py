@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+import contextlib
 import dataclasses
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,10 @@ from emppi_ros.app.trace import Trace
 from emppi_ros.belief import belief_monitor, explanations
 from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.errors import StaleInputError
+from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.priors.particles import Belief
+from emppi_ros.recordings.message_tables import NANO, read_cloud, stamp_ns, statuses
 from emppi_ros.state import articulation
 from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.state.estimator import Estimator
@@ -22,6 +24,9 @@ from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.task import Task
 
 _STEP_S = 0.02  # between two recorded states
+_PLAN, _APPLIED, _BELIEF = 'emppi/plan', 'emppi/applied', 'emppi/belief'
+_DIAGNOSTICS = '/diagnostics'
+TOPICS = _PLAN, _APPLIED, _BELIEF, _DIAGNOSTICS  # that an observer takes
 _CHANGED = 'changed '  # before the name of a parameter, in diagnostics
 
 
@@ -48,23 +53,27 @@ class RunRecord:
         if self.success_s is None:
             return self
         end = self.success_s + 1e-9
-        states, beliefs = self.times <= end, self.belief_times <= end
-        truths = self.truth_times <= end
-        return dataclasses.replace(
-            self,
-            **{name: getattr(self, name)[states] for name in ('times', 'qpos', 'error')},
-            **{name: getattr(self, name)[truths] for name in ('truth_times', 'truths')},
-            **{
-                name: getattr(self, name)[beliefs]
-                for name in ('belief_times', 'belief_theta', 'belief_weights', 'ess')
-            },
-            changes=tuple(change for change in self.changes if change[0] <= end),
-        )
+        series = {
+            'times': ('times', 'qpos', 'error'),
+            'belief_times': ('belief_times', 'belief_theta', 'belief_weights', 'ess'),
+            'truth_times': ('truth_times', 'truths'),
+        }
+        shorter: dict[str, Any] = {
+            name: getattr(self, name)[getattr(self, times) <= end]
+            for times, names in series.items()
+            for name in names
+        }
+        changes = tuple(change for change in self.changes if change[0] <= end)
+        return dataclasses.replace(self, **shorter, changes=changes)
 
     @property
     def truth(self) -> Array:
         """The true parameters (P,) at the end of the run."""
         return self.truths[-1]
+
+    def row_at(self, time: float) -> int:
+        """Return the row of the first state from a time [s] on, or of the last one."""
+        return min(int(np.searchsorted(self.times, time)), len(self.times) - 1)
 
     def truth_at(self, time: float) -> Array:
         """Return the true parameters (P,) at a time [s]."""
@@ -96,6 +105,7 @@ class RunObserver:
         """Record nothing until `start`."""
         self._task, self._scene = task, EstimatedScene(task)
         self.diagnostics: dict[str, Mapping[str, str]] = {}  # by node, the latest
+        self.messages: dict[str, str] = {}  # of their diagnostics
         self.belief: Belief | None = None
         self.success_time: float | None = None
         self.started: float | None = None
@@ -139,13 +149,22 @@ class RunObserver:
         self.belief = belief
         self.rows['beliefs'].append((stamp - (self.started or 0.0), belief))
 
-    def record_plan(self, start: float) -> None:
-        """Record the start of a plan."""
-        self.rows['plans'].append(start)
-
-    def record_command(self, stamp: float) -> None:
-        """Record the stamp of a command."""
-        self.rows['applied'].append(stamp)
+    def take(self, topic: str, message: Any, namespace: str = '') -> None:
+        """Record a message of TOPICS as ROS or a bag gives it; an invalid belief is ignored."""
+        stamp = stamp_ns(message.header.stamp) / NANO
+        if topic == _BELIEF:
+            with contextlib.suppress(EmppiError):  # the planner reports it in its diagnostics
+                names, points = read_cloud(message, topic)
+                if names == ['weight', *(p.name for p in self._task.parameters)]:
+                    with np.errstate(divide='ignore'):
+                        logs = weights.normalize(np.log(points[:, 0]))
+                    self.record_belief(stamp, Belief(points[:, 1:], logs))
+        elif topic == _DIAGNOSTICS:
+            for node, status, values in statuses(message, namespace):
+                self.messages[node] = status.message
+                self.record_diagnostics(node, stamp, values)
+        else:
+            self.rows[topic].append(stamp)
 
     def record_diagnostics(self, node: str, stamp: float, values: Mapping[str, str]) -> None:
         """Record the diagnostics of a node."""
@@ -184,7 +203,7 @@ class RunObserver:
         """Return the summary of the run and its record."""
         task, rows = self._task, self.rows
         record = self._record()
-        plans, doubts = rows['plans'], self.diagnostics.get('belief', {})
+        plans, doubts = rows[_PLAN], self.diagnostics.get('belief', {})
         summary: dict[str, Any] = {
             'task': task.name,
             'success': self.success_time is not None,
@@ -234,7 +253,7 @@ class RunObserver:
             qpos=self._positions(),
             error=np.array(rows['error']),
             plan_ms=np.array(rows['plan_ms']),
-            bridge_period_ms=1e3 * np.diff(rows['applied']),
+            bridge_period_ms=1e3 * np.diff(rows[_APPLIED]),
             ess=np.array(ess),
             changes=self.changes,
             success_s=self.success_time,

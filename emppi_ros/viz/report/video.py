@@ -8,6 +8,7 @@ from typing import Any
 import imageio.v2 as imageio
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 import mujoco
@@ -16,28 +17,25 @@ import numpy as np
 from emppi_ros.core import paths
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.model import scene
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.mujoco_overlay import draw_in
 from emppi_ros.viz.palette import BLUE, GREEN, ORANGE, RED
-from emppi_ros.viz.renderer import Renderer, framing_camera, task_camera
+from emppi_ros.viz.renderer import Image, Renderer, framing_camera, task_camera
 from emppi_ros.viz.report import plots
-from emppi_ros.viz.report.canvas import Image, make_canvas, pixels
 from emppi_ros.viz.report.recording import RunRecord
 from emppi_ros.viz.shapes import histograms, joint_axes, objects
-from emppi_ros.viz.shapes.scene_extent import UP, scene_extent
-from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Shapes, Triangles
+from emppi_ros.viz.shapes.scene_extent import scene_extent
+from emppi_ros.viz.shapes.shapes import Label, Shapes, Triangles
 
 _DPI, _BINS = 100, 40  # of the belief panel
-ShapesAt = Callable[[float], Shapes]  # shapes that are drawn in the scene at a time [s]
-
 SUFFIXES = ('.mp4', '.gif')
 SCENE, PANEL, HEIGHT = 816, 464, 720  # px: widths, together 1280, and height
 CAPTION = 40  # px: height of the caption of a still
 _FPS = {'.mp4': 25, '.gif': 10}
 _STILL_S = 1.0  # how long the last frame stays
-_GIF_SHRINK = 2  # a GIF has half the width and height
 _SMALLER, _LIFT = 0.7, 0.15  # histograms beside rviz's: size; how much higher, of the extent
 _MAX_LABELS = 4
 
@@ -51,7 +49,7 @@ class BeliefPanel:
         with plots.styled():
             layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
             figure = Figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI, layout=layout)
-            self._canvas = make_canvas(figure)
+            canvas: Any = FigureCanvasAgg(figure)
             learning = len(task.parameters) > 0 and len(record.belief_times) > 0
             ratios = [2.0, 1.0] if learning else [1.0]
             axes = figure.subplots(len(ratios), 1, squeeze=False, height_ratios=ratios)[:, 0]
@@ -66,9 +64,9 @@ class BeliefPanel:
             self._learning = learning
             for artist in self._moving:
                 artist.set_animated(True)
-            self._canvas.draw()
-        self._background = self._canvas.copy_from_bbox(figure.bbox)
-        self._figure = figure
+            canvas.draw()
+        self._background = canvas.copy_from_bbox(figure.bbox)
+        self._figure, self._canvas = figure, canvas
 
     def draw(self, now: float) -> Image:
         """Return the panel (height, width, 3) at a time [s]."""
@@ -85,7 +83,7 @@ class BeliefPanel:
         self._canvas.restore_region(self._background)
         for artist in self._moving:
             self._figure.draw_artist(artist)
-        return pixels(self._canvas)
+        return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
 
     def _start_error(self, axis: Axes) -> list[Artist]:
         plots.error(axis, self._task, self._record)
@@ -145,60 +143,33 @@ def true_model(task: Task, record: RunRecord) -> mujoco.MjModel:
     return with_parameters(task.visual_model(), task.parameters, record.truth)
 
 
-class BeliefOverlay:
-    """Draws the belief of a record into its scene, at any time."""
+def belief_shapes(task: Task, record: RunRecord, model: mujoco.MjModel, now: float) -> Shapes:
+    """
+    Return tracked objects and the belief at a time [s]; none if the task learns nothing.
 
-    def __init__(self, task: Task, record: RunRecord) -> None:
-        has_truth = bool(np.isfinite(record.truth).all())
-        model = (
-            with_parameters(task.model, task.parameters, record.truth) if has_truth else task.model
-        )
-        self._task, self._record, self._data = task, record, mujoco.MjData(model)
-        self._extent = scene_extent(task)
-
-    def shapes(self, now: float) -> Shapes:
-        """
-        Return tracked objects and the belief at a time [s]; none if the task learns nothing.
-
-        Before the first belief, that one is shown. Histograms stay where they are at the start:
-        following an object, they would leave the picture.
-        """
-        record, extent = self._record, self._extent
-        if not self._task.parameters or not len(record.belief_times):
-            return []
-        row = min(int(np.searchsorted(record.times, now)), len(record.times) - 1)
-        last = max(int(np.searchsorted(record.belief_times, now, side='right')) - 1, 0)
-        with np.errstate(divide='ignore'):  # a weight of 0 is a log weight of -inf
-            belief = Belief(record.belief_theta[last], np.log(record.belief_weights[last]))
-        smaller = extent._replace(size=_SMALLER * extent.size)
-        numbers = histograms.shapes(self._task, smaller, self._place(0), belief)
-        if sum(isinstance(shape, Label) for shape in numbers) > _MAX_LABELS:  # illegible
-            numbers = [shape for shape in numbers if not isinstance(shape, Label)]
-        data = self._place(row)
-        tracked = objects.shapes(self._task, extent, data)
-        return [
-            *(shape for shape in tracked if not isinstance(shape, Triangles)),  # they are solid
-            *joint_axes.shapes(self._task, extent, data, belief),
-            *(_raised(shape, _LIFT * extent.size) for shape in numbers),
-        ]
-
-    def _place(self, row: int) -> mujoco.MjData:
-        """Return the kinematics of a row of the record."""
-        self._data.qpos[:] = self._record.qpos[row]
-        mujoco.mj_kinematics(self._data.model, self._data)
-        mujoco.mj_camlight(self._data.model, self._data)
-        return self._data
-
-
-def _raised(shape: Shape, by: float) -> Shape:
-    """Return a part of a histogram higher up [m]; of its text only the parameter's name."""
-    if isinstance(shape, Lines):
-        return shape._replace(ends=shape.ends + by * UP)
-    if isinstance(shape, Triangles):
-        return shape._replace(corners=shape.corners + by * UP)
-    if isinstance(shape, Label):
-        return shape._replace(position=shape.position + by * UP, text=shape.text.split('\n')[0])
-    return shape._replace(centres=shape.centres + by * UP)
+    `model` is the task's with the true parameters. Before the first belief, that one is shown.
+    Histograms stay where they are at the start: following an object, they would leave the picture.
+    """
+    if not task.parameters or not len(record.belief_times):
+        return []
+    extent, row = scene_extent(task), record.row_at(now)
+    last = max(int(np.searchsorted(record.belief_times, now, side='right')) - 1, 0)
+    with np.errstate(divide='ignore'):  # a weight of 0 is a log weight of -inf
+        belief = Belief(record.belief_theta[last], np.log(record.belief_weights[last]))
+    smaller = extent._replace(size=_SMALLER * extent.size)
+    start, data = (scene.kinematics(model, record.qpos[i]) for i in (0, row))
+    numbers = histograms.shapes(task, smaller, start, belief, _LIFT * extent.size)
+    labels = [
+        shape._replace(text=shape.text.split('\n')[0])  # of a parameter only its name
+        for shape in numbers
+        if isinstance(shape, Label)
+    ]
+    return [
+        *(s for s in objects.shapes(task, extent, data) if not isinstance(s, Triangles)),
+        *joint_axes.shapes(task, extent, data, belief),
+        *(shape for shape in numbers if not isinstance(shape, Label)),
+        *(labels if len(labels) <= _MAX_LABELS else ()),  # more are illegible
+    ]
 
 
 def count_frames(record: RunRecord, suffix: str = '.mp4') -> int:
@@ -208,9 +179,9 @@ def count_frames(record: RunRecord, suffix: str = '.mp4') -> int:
     return int((record.times[-1] + _STILL_S) * _FPS[suffix]) + 1
 
 
-def write_still(task: Task, record: RunRecord, path: Path, shapes: ShapesAt) -> None:
+def write_still(task: Task, record: RunRecord, path: Path) -> None:
     """Write a picture (.png) of the scene at the start and at the end of a record."""
-    with _scenes(task, record, shapes) as draw:
+    with _scenes(task, record) as draw:
         picture = np.hstack([draw(record.times[row]) for row in (0, -1)])
     picture = np.vstack([_captions(record, picture.shape[1]), picture])
     with paths.replacing(path) as temporary:
@@ -220,42 +191,31 @@ def write_still(task: Task, record: RunRecord, path: Path, shapes: ShapesAt) -> 
 def _captions(record: RunRecord, width: int) -> Image:
     """Return the captions (CAPTION, width, 3) of the pictures of start and end."""
     figure = Figure(figsize=(width / _DPI, CAPTION / _DPI), dpi=_DPI)
-    canvas = make_canvas(figure)
-    success = record.success_s
     end = f'end: {record.times[-1]:.1f} s'
-    if success is not None:
-        end = f'success at {success:.1f} s'
+    if record.success_s is not None:
+        end = f'success at {record.success_s:.1f} s'
     for x, text in ((0.01, 'start'), (0.51, end)):
         figure.text(x, 0.5, text, va='center')
-    canvas.draw()
-    return pixels(canvas)
+    return plots.rasterize(figure)
 
 
 @contextmanager
-def _scenes(task: Task, record: RunRecord, shapes: ShapesAt) -> Iterator[Callable[[float], Image]]:
-    """Yield a function that returns a picture of the scene at a time [s]."""
+def _scenes(task: Task, record: RunRecord) -> Iterator[Callable[[float], Image]]:
+    """Yield a function that returns a picture of the scene at a time [s], with the belief."""
     model = true_model(task, record)
+    planned = with_parameters(task.model, task.parameters, record.truth)
     free = framing_camera(task, model, SCENE / HEIGHT)
-    renderer = Renderer(model, SCENE, HEIGHT, free)
+    with closing(Renderer(model, SCENE, HEIGHT, free)) as renderer:
 
-    def draw(now: float) -> Image:
-        row = min(int(np.searchsorted(record.times, now)), len(record.times) - 1)
-        renderer.camera = task_camera(task, model, record.qpos[row]) or free
-        return draw_in(renderer, record.qpos[row], shapes(now))
+        def draw(now: float) -> Image:
+            qpos = record.qpos[record.row_at(now)]
+            renderer.camera = task_camera(task, model, qpos) or free
+            return draw_in(renderer, qpos, belief_shapes(task, record, planned, now))
 
-    try:
         yield draw
-    finally:
-        renderer.close()
 
 
-def write(
-    task: Task,
-    record: RunRecord,
-    path: Path,
-    progress: Callable[[float], None] = lambda _: None,
-    shapes: ShapesAt = lambda _: (),
-) -> None:
+def write(task: Task, record: RunRecord, path: Path, progress: Callable[[float], None]) -> None:
     """Write a video (.mp4 or .gif) in real time; `progress` gets the number of frames done."""
     fps, is_gif = _FPS[path.suffix], path.suffix == '.gif'
     count = count_frames(record, path.suffix)
@@ -265,18 +225,17 @@ def write(
         settings = {'loop': 0, 'duration': 1e3 / fps}
     with (
         paths.replacing(path) as temporary,
-        _scenes(task, record, shapes) as draw,
+        _scenes(task, record) as draw,
         # closed after errors, too, which the writer's own context manager does not do
         closing(imageio.get_writer(temporary, **settings)) as writer,
     ):
         for i in range(count):
             frame = np.hstack([draw(i / fps), panel.draw(i / fps)])
-            writer.append_data(_shrink(frame, _GIF_SHRINK) if is_gif else frame)
+            writer.append_data(_halve(frame) if is_gif else frame)
             progress(i + 1)
 
 
-def _shrink(frame: Image, factor: int) -> Image:
-    """Return a smaller frame: each pixel is the mean of factor x factor pixels."""
-    rows, columns = (size // factor for size in frame.shape[:2])
-    blocks = frame[: rows * factor, : columns * factor].reshape(rows, factor, columns, factor, 3)
+def _halve(frame: Image) -> Image:
+    """Return a frame of half the width and height: each pixel is the mean of four."""
+    blocks = frame.reshape(frame.shape[0] // 2, 2, frame.shape[1] // 2, 2, 3)
     return blocks.mean(axis=(1, 3)).round().astype(np.uint8)

@@ -1,8 +1,7 @@
 """
 Shapes of the belief about scalar parameters, such as masses: histograms, or points in a box.
 
-Histograms stand upright beside the object and face the scene's camera. Each covers the range of
-the prior and all particles; a bar's area is the weight of the particles in it.
+Histograms stand upright beside the object and face the scene's camera.
 """
 
 from collections.abc import Sequence
@@ -10,16 +9,18 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
+from emppi_ros.belief.changes import DetectedChange
 from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.palette import BAR, FRAME, MEAN, SHEET
+from emppi_ros.viz.palette import BAR, CHANGE, FRAME, MEAN, SHEET
 from emppi_ros.viz.shapes.joint_axes import uncertain_objects
 from emppi_ros.viz.shapes.scene_extent import UP, SceneExtent, belief_anchor
 from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Triangles, rectangles, rgba
 
+Changes = Sequence[DetectedChange]
 BINS = 12
 INTERVAL = 0.05, 0.95  # of the 90 % interval
 # lengths are shares of the scene's extent; all but the first line shrink where rows are many
@@ -27,6 +28,7 @@ _ASIDE, _ABOVE = 0.06, 0.30  # of the first histogram from the object: to the ri
 _WIDTH, _HEIGHT = 0.28, 0.30  # of a histogram
 _PITCH = 0.33, 0.38  # from one histogram to the next
 _LETTER, _LINE = 0.020, 0.003  # height of a capital letter; width of a line
+_CHANGE_LETTER = 0.024
 _FOOT, _MARGIN, _BEHIND = 0.135, 0.02, 0.004  # of the sheet: below the bars, around them, behind
 _TEXT_BELOW = 0.08  # from the foot of a histogram to the middle of its text
 _SHEET_SHARE = 0.6  # of the height: only a bar with most of the weight is higher
@@ -42,15 +44,17 @@ def scalar_columns(task: Task) -> list[int]:
     return [i for i in range(len(task.parameters)) if i not in parts]
 
 
-def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief) -> list[Shape]:
-    """Return bars, scales and a label for each scalar parameter; nothing if there is none."""
+def shapes(
+    task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief, lift: float = 0.0
+) -> list[Shape]:
+    """Return bars, scales and a label for each scalar parameter, `lift` [m] higher than usual."""
     scalars = scalar_columns(task)
     if not scalars:
         return []
     columns = min(_COLUMNS, len(scalars))
     rows = -(-len(scalars) // columns)
     scale, right = extent.size / np.sqrt(rows), extent.right
-    first = belief_anchor(task, data) + extent.size * (_ASIDE * right + _ABOVE * UP)
+    first = belief_anchor(task, data) + extent.size * (_ASIDE * right + _ABOVE * UP) + lift * UP
     bars, lines, colors, labels = [], [], [], []
     for k, column in enumerate(scalars):
         row, position = divmod(k, columns)
@@ -76,22 +80,32 @@ def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief)
     ]
 
 
-def top(task: Task, extent: SceneExtent, data: mujoco.MjData) -> Array:
-    """Return the point (3,) [m] above the first column of histograms."""
+def change_label(
+    task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief, changes: Changes
+) -> Label:
+    """Return what changed, above the first column of histograms."""
+    names = [parameter.name for parameter in task.parameters]
+    mean = weights.mean(belief.log_weights, belief.theta)
+    lines = []
+    for change in changes:
+        if change.parameter in names:
+            column = names.index(change.parameter)
+            values = f'{change.before:.3g} -> {mean[column]:.3g} {task.parameters[column].unit}'
+            lines.append(f'{change.parameter} changed: {values.rstrip()}')
     rows = max(1, -(-len(scalar_columns(task)) // _COLUMNS))
     height = (_PITCH[1] * (rows - 1) + _HEIGHT + 2 * _MARGIN) / np.sqrt(rows)
     aside = _ASIDE + 0.5 * _WIDTH / np.sqrt(rows)
-    return belief_anchor(task, data) + extent.size * (
+    place = belief_anchor(task, data) + extent.size * (
         aside * extent.right + (_ABOVE + height) * UP
     )
+    return Label('changes', place, '\n'.join(lines), _CHANGE_LETTER * extent.size, CHANGE)
 
 
 def points(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief) -> Array:
     """
     Return the position (M, 3) [m] of each particle in a box beside the object.
 
-    The first three parameters lie along right, up and away from the camera, scaled from the
-    lower to the upper end of the prior's range; a particle beyond lies outside the box.
+    The first three parameters, scaled by the prior's range, lie along right, up and away.
     """
     low, high = task.prior.range
     span = np.where(high > low, high - low, 1.0)

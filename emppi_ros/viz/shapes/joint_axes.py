@@ -51,12 +51,7 @@ def kind_shares(
 
 
 def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief) -> list[Shape]:
-    """
-    Return axes, pivots and a label for each uncertain joint; nothing if all joints are known.
-
-    An axis is centred on the hinge's pivot, or on the body that slides. Its opacity is the
-    weight of its particle over the largest weight.
-    """
+    """Return axes, as opaque as their particles' weights, pivots and a label of each joint."""
     uncertain = uncertain_objects(task)
     if not uncertain:
         return []

@@ -16,10 +16,9 @@ NO_PLAN = np.full((1, 1, 3), np.nan), np.empty((1, 0, 1, 3)), np.ones(1)
 
 def candidates(extent: SceneExtent, traces: Array, costs: Array) -> list[Shape]:
     """
-    Return a path for each candidate, from green (low cost) to red, and diverged ones apart.
+    Return a path of positions (..., H + 1, 3) [m] for each candidate, from low costs to high.
 
-    `traces` (..., H + 1, 3) are positions [m]. Candidates of `costs` (...) +inf diverged; their
-    paths end at the first NaN.
+    Candidates of `costs` (...) +inf diverged; their paths end at the first NaN.
     """
     paths, flat = traces.reshape(-1, *traces.shape[-2:]), costs.ravel()
     far = np.linalg.norm(paths - paths[:, :1], axis=2) > _FAR * extent.size
@@ -37,8 +36,7 @@ def plan(extent: SceneExtent, trace: Array, objects: Array, shares: Array) -> li
     """
     Return the mean path of the plan, and the paths and ends of objects in each model.
 
-    `trace` (M, H + 1, 3) are positions [m] of the point that candidates show, `objects`
-    (M, n, H + 1, 3) those of n objects, and `shares` (M,) the weights of the models.
+    `trace` (M, H + 1, 3) and `objects` (M, n, H + 1, 3) are in m, `shares` (M,) weights.
     """
     alpha = shares / shares.max()
     sound = np.isfinite(trace).all(axis=(1, 2)) * shares  # diverged models do not count

@@ -54,9 +54,8 @@ def reached_points(task: Task, model: mujoco.MjModel) -> Array:
     """
     Return points (n, 3) [m] around all that the robot and objects reach, and around the belief.
 
-    Joints of mechanisms are drawn between their limits, hinges without limits over a turn, and
-    nothing is below the floor. Free bodies stay where they start. `model` is the task's, with
-    visual geoms or without.
+    Joints of a task's `model` are drawn within limits, hinges without them over a turn; free
+    bodies stay where they start, and nothing is below the floor.
     """
     start, rng = task.start().qpos, np.random.default_rng(0)
     moving = np.isin(model.body_rootid[model.geom_bodyid], model.body_rootid[model.dof_bodyid])

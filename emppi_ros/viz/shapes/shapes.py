@@ -1,8 +1,7 @@
 """
 Geometric primitives in the robot's frame, from which markers and pictures are made.
 
-One shape holds many lines or triangles, as a marker does. Colours are rows of red, green, blue
-and opacity, from 0 to 1; lengths are in metres.
+Colours are rows of red, green, blue and opacity, from 0 to 1; lengths are in metres.
 """
 
 from collections.abc import Sequence
@@ -66,11 +65,7 @@ def segments(points: Array) -> Array:
 
 
 def rectangles(low: Array, high: Array, right: Array, up: Array) -> Array:
-    """
-    Return two triangles for each rectangle, (2 n, 3, 3), in a plane.
-
-    `low` and `high` (n, 2) are opposite corners along the vectors `right` and `up` (3,).
-    """
+    """Return triangles (2 n, 3, 3) of rectangles from corners (n, 2) along `right` and `up`."""
     corners = low.T, (high[:, 0], low[:, 1]), high.T, (low[:, 0], high[:, 1])
     a, b, c, d = (np.outer(x, right) + np.outer(y, up) for x, y in corners)
     return np.stack([np.stack([a, b, c], 1), np.stack([a, c, d], 1)], 1).reshape(-1, 3, 3)

@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 import mujoco
 
 from emppi_ros.app.closed_loop import ClosedLoop
+from emppi_ros.belief.changes import DetectedChange
 from emppi_ros.core.arrays import Array
 from emppi_ros.model.ensemble import State
 from emppi_ros.planning.plan_preview import Candidates, PlanCost, PlanPreview, PlanRollouts
@@ -15,10 +16,11 @@ from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.cost import Cost
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.shapes import change_labels, histograms, joint_axes, objects, rollouts
-from emppi_ros.viz.shapes.change_labels import ShownChange
+from emppi_ros.viz.shapes import histograms, joint_axes, objects, rollouts
 from emppi_ros.viz.shapes.scene_extent import scene_extent
 from emppi_ros.viz.shapes.shapes import Shape
+
+SHOWN_S = 5.0  # for so long after a change was detected, it is written beside the belief
 
 
 class DisplayState(NamedTuple):
@@ -31,21 +33,16 @@ class DisplayState(NamedTuple):
     plan: Plan | None = None
     candidates: Candidates | None = None
     stage: str = ''  # of the planner, '' until it is known
-    changes: tuple[ShownChange, ...] = ()  # that were detected
+    changes: tuple[DetectedChange, ...] = ()  # that were detected
 
     @classmethod
     def of_loop(cls, loop: ClosedLoop, plan: Plan | None) -> Self:
         """Return the state of a closed loop now; StaleInputError before measurements."""
         estimator, stamp = loop.estimator, loop.estimator.stamp
         state, tracks = estimator.state(stamp), estimator.tracks(stamp)
-        detected = tuple(
-            ShownChange(change.stamp, change.parameter, change.before)
-            for change in loop.filter.changes.events
-        )
-        return cls(
-            stamp, state, tracks, loop.filter.belief, plan, loop.planner.candidates,
-            changes=detected,
-        )  # fmt: skip
+        belief, candidates = loop.filter.belief, loop.planner.candidates
+        changes = tuple(loop.filter.changes.events)
+        return cls(stamp, state, tracks, belief, plan, candidates, changes=changes)
 
 
 class TaskShapes:
@@ -68,23 +65,20 @@ class TaskShapes:
     def belief(self, display: DisplayState) -> list[Shape]:
         """Return the belief: joint axes, histograms, and changes that were just detected."""
         data = self._place(display)
+        recent = [c for c in display.changes if 0.0 <= display.stamp - c.stamp < SHOWN_S]
         return [
             *joint_axes.shapes(self._task, self.extent, data, display.belief),
             *histograms.shapes(self._task, self._sheets, data, display.belief),
-            change_labels.label(
-                self._task, self._sheets, data, display.belief, display.changes, display.stamp
-            ),
+            histograms.change_label(self._task, self._sheets, data, display.belief, recent),
         ]
 
     def points(self, display: DisplayState) -> Array:
         """Return the belief as one point a particle (M, 3)."""
-        data = self._place(display)
-        return histograms.points(self._task, self.extent, data, display.belief)
+        return histograms.points(self._task, self.extent, self._place(display), display.belief)
 
     def objects(self, display: DisplayState) -> list[Shape]:
         """Return tracked objects and the target."""
-        data = self._place(display)
-        return objects.shapes(self._task, self.extent, data)
+        return objects.shapes(self._task, self.extent, self._place(display))
 
     def predict(self, display: DisplayState, cost: Cost | None = None) -> PlanRollouts:
         """Return the motion under the plan in each model, and its cost if a cost is given."""

@@ -18,7 +18,6 @@ from emppi_ros.tasks.tuning import TunableParameter, Value, tunable_parameters
 from emppi_ros.viz.web.robot_source import RobotSource, Snapshot
 
 _LINES, _SHOWN_S = 5, 8.0  # of the log of changes; of a notification
-_OVERTAKEN = 'not done: meanwhile {}. Check the state and ask again'
 _SLIDER_MAX, _SLIDER_STEPS = 4.0, 400  # a slider's end, times the value at the start; its steps
 _DRAGGING_S = 1.0  # a slider that was just moved is not updated
 _ARM = 'The robot follows plans and **moves**.'
@@ -42,11 +41,7 @@ class Operators:
         self, client: Any, title: str, text: str, what: str, act: Callable[[], None],
         cancel: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        """
-        Ask the client that pressed a button for confirmation; `what` completes `operator 1 ...`.
-
-        The answer counts only if nothing else was changed meanwhile.
-        """
+        """Ask a client for confirmation, which counts if nothing else was changed meanwhile."""
         if client is None:  # already disconnected
             cancel()
             return
@@ -57,19 +52,14 @@ class Operators:
             yes = client.gui.add_button(f'Yes: {title.rstrip("?").lower()}', color='red')
             no = client.gui.add_button('No', color='gray')
 
-        def accept(_event: Any) -> None:
+        def answer(is_yes: bool) -> None:
             if not modal.closed:
                 modal.close()
-                if not self.do(client, what, act, asked):
+                if not (is_yes and self.do(client, what, act, asked)):
                     cancel()
 
-        def refuse(_event: Any) -> None:
-            if not modal.closed:
-                modal.close()
-                cancel()
-
-        yes.on_click(accept)
-        no.on_click(refuse)
+        yes.on_click(lambda _: answer(True))
+        no.on_click(lambda _: answer(False))
 
     def do(
         self, client: Any, what: str, act: Callable[[], None], asked: int | None = None
@@ -77,30 +67,29 @@ class Operators:
         """Carry out a client's request and log it, or notify the client of the error."""
         with self._lock:  # one request at a time
             if asked is not None and asked != self._done:
-                self.notify(client, _OVERTAKEN.format(self._last))
+                self._refuse(
+                    client, f'not done: meanwhile {self._last}. Check the state and ask again'
+                )
                 return False
-            try:
-                act()
-            except EmppiError as error:
-                self.notify(client, str(error))
-                return False
-            self._done += 1
-            self.log(f'{operator_name(client)} {what}')
-            return True
+            return self._try(client, what, act)
 
     def stop(self, client: Any, what: str, act: Callable[[], None]) -> None:
         """Stop the robot at once, even while another request is carried out."""
         self._done += 1  # a question that was asked before expires
         self._last = f'{operator_name(client)} {what}'
+        self._try(client, what, act)
+
+    def _try(self, client: Any, what: str, act: Callable[[], None]) -> bool:
         try:
             act()
         except EmppiError as error:
-            self.notify(client, str(error))
-            return
+            self._refuse(client, str(error))
+            return False
+        self._done += 1
         self.log(f'{operator_name(client)} {what}')
+        return True
 
-    def notify(self, client: Any, text: str) -> None:
-        """Show one client that its request was refused."""
+    def _refuse(self, client: Any, text: str) -> None:
         if client is not None:
             client.add_notification('Refused', text, color='red', auto_close_seconds=_SHOWN_S)
 
@@ -162,20 +151,20 @@ class Buttons:
             self._tasks.value = self._task
 
     def _press_arm(self, event: Any) -> None:
-        if self._state[0]:
-            disarm = functools.partial(self._source.arm, False)
-            self._operators.stop(event.client, 'disarmed the robot', disarm)
+        armed, _ = self._state
+        act = functools.partial(self._source.arm, not armed)
+        if armed:
+            self._operators.stop(event.client, 'disarmed the robot', act)
         else:
-            arm = functools.partial(self._source.arm, True)
-            self._operators.confirm(event.client, 'Arm?', _ARM, 'armed the robot', arm)
+            self._operators.confirm(event.client, 'Arm?', _ARM, 'armed the robot', act)
 
     def _press_pause(self, event: Any) -> None:
-        if self._state[1]:
-            resume = functools.partial(self._source.pause, False)
-            self._operators.confirm(event.client, 'Resume?', _RESUME, 'resumed the robot', resume)
+        _, paused = self._state
+        act = functools.partial(self._source.pause, not paused)
+        if paused:
+            self._operators.confirm(event.client, 'Resume?', _RESUME, 'resumed the robot', act)
         else:
-            pause = functools.partial(self._source.pause, True)
-            self._operators.stop(event.client, 'paused the robot', pause)
+            self._operators.stop(event.client, 'paused the robot', act)
 
     def _press_reset(self, event: Any) -> None:
         text = f'Resets {self._source.reset_effect}.'

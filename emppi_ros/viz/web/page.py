@@ -13,9 +13,8 @@ from emppi_ros.core.errors import EmppiError
 from emppi_ros.planning.plan_preview import PlanRollouts
 from emppi_ros.viz.palette import GREEN, GREY, ORANGE, RED
 from emppi_ros.viz.shapes.task_shapes import TaskShapes
-from emppi_ros.viz.web.charts import BeliefImage, Chart
+from emppi_ros.viz.web.charts import BeliefImage, Chart, History
 from emppi_ros.viz.web.controls import Buttons, Operators, Sliders
-from emppi_ros.viz.web.history import History
 from emppi_ros.viz.web.robot_source import RobotSource, Snapshot
 from emppi_ros.viz.web.scene import BrowserScene, InitialView
 from emppi_ros.viz.web.shape_nodes import ShapeNodes
@@ -49,15 +48,11 @@ class Page:
         self._removals: list[Callable[[], None]] = []  # of what belongs to the run
         self._run = -1
         self._problem = ''
-        self._due = {'shapes': 0.0, 'plots': 0.0}
+        self._shapes_due = self._plots_due = 0.0
         self._start_run(first)
 
     def run(self, ended: Callable[[float], bool]) -> None:
-        """
-        Update the page until `ended`; nothing is drawn while no client is connected.
-
-        `ended` waits for a time [s] and returns whether to stop.
-        """
+        """Update the page until `ended(seconds)`, which waits, returns whether to stop."""
         pause = 0.0
         while not ended(pause):
             watched = bool(self._server.get_clients())
@@ -76,14 +71,14 @@ class Page:
         if now.run != self._run:
             self._start_run(now)
         self._scene.show(now.qpos, now.mocap_quat)
-        if clock >= self._due['shapes']:
-            self._due['shapes'] = clock + SHAPES_S
+        if clock >= self._shapes_due:
+            self._shapes_due = clock + SHAPES_S
             self._show_shapes(now)
             self._buttons.show(now)
             self._sliders.show(now)
             self._status.content = status(now, self._problem)
-        if clock >= self._due['plots'] and self._history.rows:
-            self._due['plots'] = clock + PLOTS_S
+        if clock >= self._plots_due and self._history.rows:
+            self._plots_due = clock + PLOTS_S
             self._show_plots()
 
     def _start_run(self, now: Snapshot) -> None:
@@ -141,13 +136,8 @@ class Page:
             stage = next(s for s in now.task.stages if s.name == now.stage)
             self._shapes.preview.ensemble.activate(stage.grasp)
             prediction = self._shapes.predict(now.display, stage.cost)
-            self._nodes.show(
-                [
-                    *self._shapes.objects(now.display),
-                    *self._shapes.belief(now.display),
-                    *self._shapes.rollouts(now.display, prediction),
-                ]
-            )
+            shapes = [*self._shapes.objects(now.display), *self._shapes.belief(now.display)]
+            self._nodes.show([*shapes, *self._shapes.rollouts(now.display, prediction)])
             self._history.append(now, _terms(prediction))
             self._problem = ''
         except EmppiError as error:  # nothing to draw this time
@@ -178,11 +168,8 @@ def status(now: Snapshot, problem: str = '') -> str:
     success = now.task.file.success
     stage = f', stage {now.stage}' if now.stage else ''
     near = '' if np.isnan(now.error) else f'{now.error:.3f} (success below {success.below:g})'
-    wrong = ''.join(
-        f'<div style="color:{RED}">{html.escape(note)}</div>'
-        for note in (*now.notes, problem)
-        if note
-    )
+    notes = filter(None, (*now.notes, problem))
+    wrong = ''.join(f'<div style="color:{RED}">{html.escape(note)}</div>' for note in notes)
     return (
         f'<div style="padding:0.3em 0.8em"><b style="color:{color};font-size:1.25em">'
         f'{html.escape(words)}</b> &nbsp; t = {now.clock:.1f} s<br>'

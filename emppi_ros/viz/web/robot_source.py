@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+import contextlib
 import queue
 import threading
 import time
@@ -44,7 +45,6 @@ class Snapshot(NamedTuple):
     armed: bool
     paused: bool
     notes: tuple[str, ...] = ()  # warnings
-    changes: tuple[tuple[float, str], ...] = ()  # clock [s] and parameter of detected changes
 
 
 class RobotSource(Protocol):
@@ -192,6 +192,12 @@ class SimulatedSource:
 
     def _take_snapshot(self) -> Snapshot:
         loop, machine = self._loop, self._loop.machine
+        plan = loop.plan
+        display: DisplayState | None = None  # until everything was measured once
+        if plan is not None and plan.end <= loop.estimator.stamp:
+            plan = None
+        with contextlib.suppress(StaleInputError):
+            display = DisplayState.of_loop(loop, plan)
         trace, robot = loop.trace, loop.robot
         notes = [self._problem, machine.fault.text if machine.fault else '']
         notes.append(explanations.misfit(loop.filter.monitor.misfit))
@@ -205,7 +211,7 @@ class SimulatedSource:
             robot.data.qpos.copy(),
             robot.data.mocap_quat.copy(),
             trace.truth,
-            _display_state(loop),
+            display,
             loop.planner.stage.name,
             trace.frames[-1].error if trace.frames else float('nan'),
             trace.ess[-1] if trace.ess else float(len(loop.filter.belief.theta)),
@@ -214,16 +220,4 @@ class SimulatedSource:
             machine.armed,
             machine.paused,
             tuple(filter(None, notes)),
-            tuple((change.stamp, change.parameter) for change in loop.filter.changes.events),
         )
-
-
-def _display_state(loop: SupervisedLoop) -> DisplayState | None:
-    """Return the state of planner and belief; None until everything was measured once."""
-    plan = loop.plan
-    if plan is not None and plan.end <= loop.estimator.stamp:
-        plan = None
-    try:
-        return DisplayState.of_loop(loop, plan)
-    except StaleInputError:
-        return None

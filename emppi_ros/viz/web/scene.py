@@ -1,8 +1,4 @@
-"""
-The scene in the browser: geoms as triangle meshes in their bodies' frames, moved with the bodies.
-
-Colours are those that MuJoCo gives the geoms.
-"""
+"""The scene in the browser: geoms as meshes of their colours, which move with their bodies."""
 
 from typing import Any, NamedTuple
 
@@ -58,9 +54,8 @@ class BrowserScene:
         model = task.visual_model()
         self.model = model if theta is None else with_parameters(model, task.parameters, theta)
         self.data, self._server = mujoco.MjData(self.model), server
-        meshes, self.missing = scene_meshes(self.model)
         self._nodes: dict[int, Any] = {}
-        for mesh in meshes:
+        for mesh in scene_meshes(self.model):
             if mesh.body not in self._nodes:
                 self._nodes[mesh.body] = server.scene.add_frame(
                     f'/bodies/{mesh.body}', show_axes=False
@@ -86,12 +81,7 @@ class BrowserScene:
                 node.wxyz = self.data.xquat[body]
 
     def initial_view(self, task: Task) -> InitialView:
-        """
-        Return the view of the scene as it is now.
-
-        The direction is that of `emppi markers`. The camera is farther away, since panels leave
-        a narrow picture, and centred between the object and the histograms.
-        """
+        """Return the view of `emppi markers`, from farther away: panels leave less room."""
         camera = renderer.task_camera(task, self.model, task.start().qpos)
         if camera is None:
             camera = renderer.framing_camera(task, self.model, _ASPECT)
@@ -121,29 +111,31 @@ def visible(model: mujoco.MjModel) -> list[int]:
     ]
 
 
-def scene_meshes(model: mujoco.MjModel) -> tuple[list[Mesh], list[str]]:
-    """Return the meshes of all visible geoms, and the names of those that cannot be drawn."""
-    meshes, missing = [], []
+def scene_meshes(model: mujoco.MjModel) -> list[Mesh]:
+    """Return the meshes of all visible geoms but those of types that are not supported."""
+    meshes = []
     for geom in visible(model):
-        name = model.geom(geom).name or f'geom {geom}'
         shape = geom_surface(model, geom)
         if shape is None:
-            missing.append(f'{name} ({GEOM(model.geom_type[geom]).name})')
             continue
         rotation = np.empty(9)
         mujoco.mju_quat2Mat(rotation, model.geom_quat[geom])
         vertices = shape.vertices @ rotation.reshape(3, 3).T + model.geom_pos[geom]
-        body = int(model.geom_bodyid[geom])
+        body, name = int(model.geom_bodyid[geom]), model.geom(geom).name or f'geom {geom}'
         faces = np.asarray(shape.faces, np.int32)
         meshes.append(Mesh(body, f'{geom} {name}', vertices, faces, geom_color(model, geom)))
-    return meshes, missing
+    return meshes
 
 
 def geom_surface(model: mujoco.MjModel, geom: int) -> trimesh.Trimesh | None:
     """Return the surface of a geom in its frame; None for types that are not supported."""
     size, kind = model.geom_size[geom], GEOM(model.geom_type[geom])
     if kind == GEOM.mjGEOM_MESH:
-        return _mesh_surface(model, int(model.geom_dataid[geom]))
+        mesh = int(model.geom_dataid[geom])
+        first, face = model.mesh_vertadr[mesh], model.mesh_faceadr[mesh]
+        vertices = model.mesh_vert[first : first + model.mesh_vertnum[mesh]]
+        faces = model.mesh_face[face : face + model.mesh_facenum[mesh]]
+        return trimesh.Trimesh(vertices, faces, process=False)
     if kind == GEOM.mjGEOM_PLANE:
         sides = np.where(size[:2] > 0.0, size[:2], _PLANE * model.stat.extent)
         corners = np.array([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]]) * [*sides, 0.0]
@@ -159,13 +151,6 @@ def geom_surface(model: mujoco.MjModel, geom: int) -> trimesh.Trimesh | None:
         shape = trimesh.creation.capsule(2.0 * size[1], size[0], count=(_SECTIONS, _SECTIONS))
         return shape.apply_translation(-shape.bounds.mean(axis=0))
     return None
-
-
-def _mesh_surface(model: mujoco.MjModel, mesh: int) -> trimesh.Trimesh:
-    first, count = model.mesh_vertadr[mesh], model.mesh_vertnum[mesh]
-    face, many = model.mesh_faceadr[mesh], model.mesh_facenum[mesh]
-    vertices, faces = model.mesh_vert[first : first + count], model.mesh_face[face : face + many]
-    return trimesh.Trimesh(vertices, faces, process=False)
 
 
 def geom_color(model: mujoco.MjModel, geom: int) -> tuple[float, float, float, float]:

@@ -1,9 +1,7 @@
 """
-The web server: viser, restricted to this machine.
+The web server: viser, restricted to this machine and to pages that it serves itself.
 
-viser itself moves to the next port if one is taken, and accepts connections from any web page:
-another site open in the operator's browser could arm the robot. So the port is bound here first,
-and only pages served from it may connect (checked by their origin).
+Otherwise another site that is open in the operator's browser could arm the robot.
 """
 
 from collections.abc import Iterator

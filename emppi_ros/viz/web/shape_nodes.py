@@ -12,6 +12,12 @@ from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Shapes, Spheres, Tr
 _WHITE, _SRGB_KNEE = 1.0, 0.04045
 _FONT_SCALE = 1.1  # of viser's 12 px
 _BALL = trimesh.creation.icosphere(1, radius=0.5)  # of diameter 1
+_METHODS: dict[type, str] = {
+    Lines: 'add_line_segments',
+    Triangles: 'add_mesh_simple',
+    Spheres: 'add_batched_meshes_simple',
+    Label: 'add_label',
+}
 
 
 class SceneNode(NamedTuple):
@@ -53,13 +59,7 @@ class ShapeNodes:
                 if not np.array_equal(value, before.sent[key]):
                     setattr(before.handle, key, value)
             return SceneNode(before.handle, kind, sent)
-        scene = self._server.scene
-        add = {
-            Lines: scene.add_line_segments,
-            Triangles: scene.add_mesh_simple,
-            Spheres: scene.add_batched_meshes_simple,
-            Label: scene.add_label,
-        }[type(shape)]
+        add = getattr(self._server.scene, _METHODS[type(shape)])
         return SceneNode(add(name, **sent, **fixed), kind, sent)
 
 

@@ -44,7 +44,7 @@ def _whole(graph):
 
 def _restore(graph):
     graph.tell('silent')
-    if graph.children.code('bridge') is not None:
+    if graph.children.processes['bridge'].poll() is not None:
         graph.bring_back_bridge()
 
 
@@ -59,7 +59,7 @@ def test_b1_a_killed_bridge_leaves_a_tail_that_ends_at_rest(graph, request, reco
     for _ in range(KILLS):
         begin, _ = trials.get_moving(graph, _rng(request))
         graph.bridge.kill()
-        graph.children.expect_end('bridge')
+        graph.children.ending.add('bridge')
         broken = time.time()
         graph.listen(0.1)
         motion = graph.motion(begin, broken + 1.0)
@@ -79,7 +79,7 @@ def test_b4_started_again_it_is_inactive_and_moves_nothing(graph, request):
     trials.get_moving(graph, _rng(request))
     fast = graph.speed
     graph.bridge.kill()
-    graph.children.expect_end('bridge')
+    graph.children.ending.add('bridge')
     graph.listen(0.05)
     graph.bring_back_bridge()  # with plans coming all the time
     graph.wait_for(lambda: graph.status.get('state') == 'inactive', 'it is not inactive')
@@ -101,9 +101,11 @@ def test_b5_a_signal_brakes_and_then_the_process_ends_in_order(graph, signals, r
     for name in signals:
         graph.children.end('bridge', getattr(signal, f'SIG{name}'))
         graph.listen(0.03)
-    graph.wait_for(lambda: graph.children.code('bridge') is not None, 'it does not end', 6.0)
+    graph.wait_for(
+        lambda: graph.children.processes['bridge'].poll() is not None, 'it does not end', 6.0
+    )
     assert time.time() - told < 3.0
-    assert graph.children.code('bridge') == 0
+    assert graph.children.processes['bridge'].poll() == 0
     graph.listen(0.1)
     motion = graph.motion(begin, time.time() + 0.5)
     told -= graph.epoch
@@ -134,7 +136,7 @@ def test_a4_without_a_file_descriptor_left_it_goes_on(graph):
         for seed in range(2):
             result = trials.run_surely(graph, SILENCE, np.random.default_rng(seed))
             assert not result.unprovoked and result.said == 'held plan-late'
-        assert graph.children.code('bridge') is None
+        assert graph.children.processes['bridge'].poll() is None
     finally:
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
@@ -163,7 +165,7 @@ def test_n3_a_flood_is_dropped_and_the_bridge_keeps_its_rate(graph, record_prope
     record_property('count', len(periods))
     assert np.median(periods) <= 2.0 * 0.004
     assert _resident_kb(graph.bridge.pid) - before < _GROWTH_KB
-    assert graph.children.code('bridge') is None
+    assert graph.children.processes['bridge'].poll() is None
     graph.listen(0.3)
     result = trials.run_surely(graph, trials.FAULTS[0], np.random.default_rng(4))  # as ever
     assert not result.unprovoked and result.said == 'held plan-late'

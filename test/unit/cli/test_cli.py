@@ -146,7 +146,7 @@ def test_an_error_of_mujoco_is_one_line(
     def failing(*_: object, **__: object) -> None:
         mujoco.mj_setConst(*_broken())
 
-    monkeypatch.setattr('emppi_ros.cli.run_seeds.ClosedLoop', failing)
+    monkeypatch.setattr('emppi_ros.cli.run.ClosedLoop', failing)
     assert main(RUN) == 2
     assert capsys.readouterr().err.startswith('error: MuJoCo: mj_setConst')
 
@@ -352,7 +352,7 @@ def test_ctrl_c_ends_with_status_130(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr('emppi_ros.cli.run_seeds.ClosedLoop', interrupted)
+    monkeypatch.setattr('emppi_ros.cli.run.ClosedLoop', interrupted)
     assert main(RUN) == 130
     assert 'Traceback' not in capsys.readouterr().err
 

@@ -420,8 +420,8 @@ def test_a_joint_that_hardly_moves_may_deviate_by_its_noise(two):
             ['--particles', '20000', '--out', 'p.yaml'],
             'what a prior file of 2 parameters can hold',
         ),
-        (['--report', 'run.csv/deep'], 'run.csv is not a writable folder'),
-        (['--report', 'run.csv', '--overwrite'], 'run.csv is not a writable folder'),
+        (['--report', 'run.csv/deep'], 'run.csv is not a folder'),
+        (['--report', 'run.csv', '--overwrite'], '--report run.csv: cannot be created'),
     ],
 )
 def test_wrong_options_are_named_before_any_work(words, error, here, capsys, monkeypatch):

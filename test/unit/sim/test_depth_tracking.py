@@ -10,7 +10,7 @@ from emppi_ros.sim.depth_camera import DepthTracking
 from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.tracking.camera import Camera
-from emppi_ros.viz.simulated_camera import depth_camera
+from emppi_ros.viz.renderer import depth_camera
 
 TRUTH = np.array([0.25, 0.4])  # mass and friction of the block
 

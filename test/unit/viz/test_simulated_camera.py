@@ -8,7 +8,7 @@ import pytest
 from emppi_ros.core.errors import ConfigError, SceneError
 from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tasks.task import Task, load_task
-from emppi_ros.viz.simulated_camera import depth_camera
+from emppi_ros.viz.renderer import depth_camera
 
 
 def with_camera(**keys: object) -> Task:

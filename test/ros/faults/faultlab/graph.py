@@ -64,7 +64,7 @@ class Graph:
     @property
     def bridge(self):
         """The bridge's process."""
-        return self.children._processes['bridge']
+        return self.children.processes['bridge']
 
     def bring_back_bridge(self):
         """Start the bridge again after it ended, and wait until it commands."""

@@ -124,8 +124,8 @@ def test_the_encoder_is_in_a_wheel() -> None:
 def test_the_overlay_shows_the_belief_of_each_time():
     task = load_task('panda_push')
     record = recording.of_trace(ClosedLoop(task, 3).run(0.3))
-    overlay = video.BeliefOverlay(task, record)
-    before, after = overlay.shapes(0.0), overlay.shapes(0.3)
+    model = with_parameters(task.model, task.parameters, record.truth)
+    before, after = (video.belief_shapes(task, record, model, now) for now in (0.0, 0.3))
     names = {shape.name for shape in after}
     assert {'bars', 'scales', 'objects', 'target'} <= names
     bars = [next(s for s in found if s.name == 'bars').corners for found in (before, after)]
@@ -136,7 +136,7 @@ def test_the_overlay_shows_the_belief_of_each_time():
 def test_the_overlay_of_a_run_without_learning_is_empty():
     task = load_task('panda_push')
     record = recording.of_trace(ClosedLoop(task, 3, 'no-update').run(0.1))
-    assert video.BeliefOverlay(task, record).shapes(0.1) == []
+    assert video.belief_shapes(task, record, task.model, 0.1) == []
 
 
 def test_plots_show_when_the_truth_changed() -> None:
@@ -246,7 +246,7 @@ def test_output_paths_are_checked_before_the_run(
     (tmp_path / 'file').write_text('')
     (tmp_path / 'folder.yaml').mkdir()
     (tmp_path / 'folder.csv').mkdir()
-    monkeypatch.setattr('emppi_ros.cli.run_seeds.ClosedLoop', None)  # not reached
+    monkeypatch.setattr('emppi_ros.cli.run.ClosedLoop', None)  # not reached
     assert main(['run', 'cartpole_swingup', option, str(tmp_path / name)]) == 2
     said = capsys.readouterr().err
     assert said.startswith('error: ') and option in said and reason in said
@@ -293,7 +293,7 @@ def test_a_panel_says_when_the_task_succeeded(run: tuple[Task, RunRecord]) -> No
 def test_a_still_has_a_caption(run: tuple[Task, RunRecord], tmp_path: Path) -> None:
     task, record = run
     for name, one in (('no', record), ('yes', dataclasses.replace(record, success_s=0.2))):
-        video.write_still(task, one, tmp_path / f'{name}.png', lambda _: ())
+        video.write_still(task, one, tmp_path / f'{name}.png')
     no, yes = (imageio.imread(tmp_path / f'{name}.png') for name in ('no', 'yes'))
     differ = np.flatnonzero((no != yes).any(axis=(1, 2)))
     assert len(differ) and differ.max() < video.CAPTION  # only in the caption

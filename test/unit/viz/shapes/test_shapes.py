@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.belief.changes import DetectedChange
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.planning.plan_preview import Candidates
@@ -15,10 +16,9 @@ from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz import palette
 from emppi_ros.viz.shapes import histograms, joint_axes, objects, rollouts, scene_extent
-from emppi_ros.viz.shapes.change_labels import SHOWN_S, ShownChange
 from emppi_ros.viz.shapes.joint_axes import MIN_SHARE, uncertain_objects
 from emppi_ros.viz.shapes.shapes import Label, Lines, Spheres, Triangles
-from emppi_ros.viz.shapes.task_shapes import DisplayState, TaskShapes
+from emppi_ros.viz.shapes.task_shapes import SHOWN_S, DisplayState, TaskShapes
 
 
 @pytest.fixture(scope='module')
@@ -158,8 +158,8 @@ def test_a_change_is_shown_in_words_for_some_seconds(push, rng):
     belief, start, drawing = believed(push, rng), push.start(), TaskShapes(push)
     mass = float(np.exp(belief.log_weights) @ belief.theta[:, 0])
     detected = (
-        ShownChange(3.0, 'block_mass', 0.125),
-        ShownChange(4.0, 'of another task', 1.0),
+        DetectedChange(3.0, 'block_mass', 0.125, 0.3),
+        DetectedChange(4.0, 'of another task', 1.0, 2.0),
     )
 
     def text(stamp, seen):

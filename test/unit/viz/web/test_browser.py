@@ -11,9 +11,9 @@ import numpy as np
 from PIL import Image
 import pytest
 
+from benchmarks import headless_client
 from emppi_ros.core.errors import ViewError
 from emppi_ros.tasks.task import load_task
-from emppi_ros.viz.web import headless_client
 from emppi_ros.viz.web.page import Page
 from emppi_ros.viz.web.robot_source import SimulatedSource
 from emppi_ros.viz.web.server import Server

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from emppi_ros.belief.changes import DetectedChange
 from emppi_ros.model.ensemble import State
 from emppi_ros.priors.particles import Belief
 from emppi_ros.viz.shapes.task_shapes import DisplayState
-from emppi_ros.viz.web.history import MAX_ROWS, SPAN_S, STEP_S, History
+from emppi_ros.viz.web.charts import MAX_ROWS, SPAN_S, STEP_S, History
 from emppi_ros.viz.web.robot_source import Snapshot
 
 
@@ -69,9 +70,14 @@ def test_a_term_of_another_stage_is_nan_and_not_zero(belief):
 
 
 def test_changes_are_those_of_a_parameter_before_the_newest_row(belief):
+    def changed(clock, *changes):
+        now = snapshot(clock, belief)
+        events = tuple(DetectedChange(*change, 0.0, 1.0) for change in changes)
+        return now._replace(display=now.display._replace(changes=events))
+
     history = History()
-    history.append(snapshot(1.0, belief)._replace(changes=((0.25, 'mass'), (0.5, 'slip'))), {})
+    history.append(changed(1.0, (0.25, 'mass'), (0.5, 'slip')), {})
     assert history.changes('mass') == [-0.75]
-    history.append(snapshot(1.5, belief)._replace(changes=((0.25, 'mass'), (1.5, 'mass'))), {})
+    history.append(changed(1.5, (0.25, 'mass'), (1.5, 'mass')), {})
     assert history.changes('mass') == [-1.25, 0.0]
     assert history.changes('slip') == []

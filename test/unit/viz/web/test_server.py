@@ -9,8 +9,8 @@ import viser
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from benchmarks import headless_client
 from emppi_ros.core.errors import ViewError
-from emppi_ros.viz.web import headless_client
 from emppi_ros.viz.web.server import HOST, Server
 
 PROTOCOL = [f'viser-v{viser.__version__}']
