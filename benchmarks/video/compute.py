@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.identify import csvgd_baselines
-from benchmarks.identify.csvgd_baselines import load_library
 from benchmarks.study import Run
-from benchmarks.video import control, films, forecast, pipeline
+from benchmarks.video import baselines, control, films, forecast, pipeline
+from benchmarks.video.baselines import load_library
 from benchmarks.video.films import Film
 from benchmarks.video.forecast import ForecastProblem, ImageErrors
 from benchmarks.video.mechanisms import MECHANISMS
@@ -252,7 +251,7 @@ def _identified(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Ar
 
 def _sampled(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Array:
     """Return the particles (N, P) of a sampler with single shooting over the whole film."""
-    sample = csvgd_baselines.BASELINES[cell.method]
+    sample = baselines.BASELINES[cell.method]
     problem = _single_shooting(mechanism, film)
     return sample(problem, PARTICLES, _iterations(cell), cell.seed)[0]
 
@@ -261,7 +260,7 @@ def _climbed(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Array
     """Return the best (1, P) of searches by Adam, with as many simulations as the samplers."""
     starts = max(PARTICLES // (1 + len(mechanism.plant.unknowns)), 1)
     problem = _single_shooting(mechanism, film)
-    return csvgd_baselines.adam(problem, starts, _iterations(cell))[0]
+    return baselines.adam(problem, starts, _iterations(cell))[0]
 
 
 def _iterations(cell: VideoCell) -> int:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.filmed_parts import FilmedParts
-from benchmarks.identify.csvgd_baselines import load_library
 from benchmarks.video import films, pipeline
+from benchmarks.video.baselines import load_library
 from benchmarks.video.films import CAMERA, RATE_HZ, Film
 from emppi_ros.articulation import fitting, joint_models, mjcf, tracks
 from emppi_ros.articulation.topology import WORLD, KinematicTree

@@ -18,8 +18,6 @@ STUDIES = (
     'video',
     'peers',
     'track',
-    'prior',
-    'payload',
     'watched',
 )
 _ELSEWHERE = (

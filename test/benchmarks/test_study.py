@@ -1,5 +1,6 @@
 """A study is one module, one page and one line in the registry."""
 
+import argparse
 from dataclasses import dataclass
 import functools
 import json
@@ -10,7 +11,7 @@ import pytest
 
 from benchmarks import pages, runner
 from benchmarks.study import Axis, Cells, Page, Run, Study, grouped
-from emppi_ros.cli import bench, main
+from emppi_ros.cli import bench, main, output
 from emppi_ros.core.errors import ConfigError
 
 PAGE = """# Coins
@@ -106,3 +107,12 @@ def test_a_cell_and_its_row_have_the_same_key():
 def test_unknown_names_are_errors_that_name_the_option():
     with pytest.raises(ConfigError, match=r"--coins: unknown coin 'dyme' \(did you mean 'dime'"):
         CoinStudy().select(coins=['dyme'])
+
+
+def test_seeds_are_a_count_or_a_range():
+    assert output.seeds('3') == range(3)
+    assert output.seeds('50-59') == range(50, 60)
+    assert list(output.seeds('7-7')) == [7]
+    for text in ('0', '-3', '9-5', '1-2-3', '1-', 'x'):
+        with pytest.raises(argparse.ArgumentTypeError, match=repr(text)):
+            output.seeds(text)
