@@ -5,15 +5,13 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Ints
 from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 from emppi_ros.sim import depth_noise
 from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
 from emppi_ros.tracking import camera, renderer
-
-Array = npt.NDArray[np.float64]
 
 
 class FilmedImage(NamedTuple):
@@ -33,7 +31,7 @@ class FilmedImage(NamedTuple):
 
     depth: Array
     poses: Poses
-    labels: npt.NDArray[np.int64]
+    labels: Ints
 
 
 class FilmedParts:
@@ -59,7 +57,7 @@ class FilmedParts:
         """Return the depths (h, w) [m] without noise, with the parts at poses (B)."""
         return self._see(poses)[0]
 
-    def _see(self, poses: Poses) -> tuple[Array, npt.NDArray[np.int64]]:
+    def _see(self, poses: Poses) -> tuple[Array, Ints]:
         """Return depths without noise and the part of each pixel (h, w)."""
         self._parts.place(poses)
         seen = self._parts.render()

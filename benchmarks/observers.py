@@ -12,10 +12,10 @@ import time
 
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
-import numpy.typing as npt
 from sensor_msgs.msg import PointCloud2
 from visualization_msgs.msg import MarkerArray
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import graph, process, qos
 from emppi_ros.nodes.markers.node import BELIEF_MARKERS, BELIEF_POINTS, OBJECTS, ROLLOUTS
@@ -24,7 +24,6 @@ from emppi_ros.nodes.topics.cost import COST
 from emppi_ros.recordings.message_tables import statuses
 from emppi_ros.viz.web import headless_client
 
-Array = npt.NDArray[np.float64]
 KINDS = 'nobody', 'pictures', 'recorder', 'page'  # observers
 _START_S, _SETTLE_S = 60.0, 6.0  # for the graph to start; for an observer to start
 _PERCENTILES, _RESAMPLES = (50, 99), 1000  # of planning times; of the bootstrap

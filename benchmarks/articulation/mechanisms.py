@@ -5,14 +5,13 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.articulation import tracks
 from emppi_ros.articulation.tracks import Noise, Tracks
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import to_quaternion
 
-Array = npt.NDArray[np.float64]
 RATE_HZ, FRAMES = 30.0, 150
 OUTLIER_M = 0.3  # largest shift of an outlier, along each axis
 _HEAD = '<mujoco><compiler autolimits="true"/><worldbody>'

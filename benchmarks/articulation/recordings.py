@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.articulation import tracks
 from emppi_ros.articulation.tracks import PartTrack, Tracks
 from emppi_ros.core.errors import BenchError
 
-Array = npt.NDArray[np.float64]
 FOLDER = 'sturm_tracks'
 SOURCE = 'J. Sturm, tum-vision/articulation, BSD'
 PART = 'part'

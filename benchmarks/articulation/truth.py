@@ -4,13 +4,12 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.articulation.mechanisms import Mechanism
 from emppi_ros.articulation.joint_models import AXIAL
 from emppi_ros.articulation.topology import WORLD, KinematicTree, TreeJoint
+from emppi_ros.core.arrays import Array
 
-Array = npt.NDArray[np.float64]
 _KINDS = {mujoco.mjtJoint.mjJNT_FREE: 'free', mujoco.mjtJoint.mjJNT_SLIDE: 'prismatic'}
 
 

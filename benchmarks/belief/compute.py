@@ -4,7 +4,6 @@ from collections.abc import Sequence
 import time
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.belief import estimators
 from benchmarks.belief.estimators import Observers, Record
@@ -21,12 +20,12 @@ from emppi_ros.calibration.belief_scores import (
     summarize,
     truth_at,
 )
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.task import Task, parse_task
 
-Array = npt.NDArray[np.float64]
 LEAST_S = 6.0  # duration of a run also after success
 MAX_TIMES = 60  # of a series: more are not visible in a plot
 

@@ -13,10 +13,10 @@ import time
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 from emppi_ros.belief.particle_filter import FilterUpdate, ParticleFilter
+from emppi_ros.core.arrays import Array
 from emppi_ros.priors import particles
 from emppi_ros.priors.distributions import to_bounded
 from emppi_ros.priors.particles import Belief
@@ -24,7 +24,6 @@ from emppi_ros.state.estimator import Observation
 from emppi_ros.state.time_series import Commands
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _LOG2_DRAWS = 7  # 128 draws: the 5 % quantile of a Gaussian to 0.03 sd
 
 

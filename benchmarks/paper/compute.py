@@ -4,7 +4,6 @@ from collections.abc import Sequence
 import time
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.paper import errors
 from benchmarks.paper.cells import (
@@ -22,6 +21,7 @@ from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.calibration import hardware
 from emppi_ros.calibration.belief_scores import has_interval
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.parameters import with_parameters
@@ -31,7 +31,6 @@ from emppi_ros.state.estimator import Estimator
 from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.tasks.task import Task, parse_task
 
-Array = npt.NDArray[np.float64]
 MAX_TIMES = 60  # of an estimate series: more are not visible in a plot
 LOW, HIGH = 0.05, 0.95  # quantiles: the ends of a 90 % interval
 DURATION_S = 2.0  # of a calibration run

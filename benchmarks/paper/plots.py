@@ -11,17 +11,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.paper.cells import CONTROLLERS, LEARNER, LEARNING, SUCCESS
 from benchmarks.paper.claims import CALIBRATED
 from benchmarks.paper.rows import Row
 from benchmarks.paper.summary import Summary, by_task, learners
 from emppi_ros.calibration.statistics import Share
+from emppi_ros.core.arrays import Array
 from emppi_ros.viz.palette import BLUE, GREY, ORANGE, RED
 from emppi_ros.viz.report.plots import styled
 
-Array = npt.NDArray[np.float64]
 GREEN, CALIBRATED_BAND = '#3a8f5c', '#e8f1ea'
 COLORS = dict(zip(CONTROLLERS, (BLUE, GREEN, RED, ORANGE, GREY), strict=True))
 INTERVAL = {'ecolor': '#1f2937', 'elinewidth': 1.2, 'capsize': 2.5}

@@ -13,7 +13,6 @@ from typing import NamedTuple, TypedDict
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.paper.compute import estimates
 from benchmarks.peers import judo
@@ -28,13 +27,13 @@ from benchmarks.peers.runs import PeerCell, PeerRow
 from benchmarks.peers.tasks import PEER_TASKS, WORLDS
 from emppi_ros.calibration import hardware
 from emppi_ros.calibration.planner_overhead import stepping_s
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.sim import true_model
 from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.task import Task, parse_task
 
-Array = npt.NDArray[np.float64]
 PARTS, FINAL_PARTS = 25, 5  # of a run
 PAIR_EVERY, WARM_UP = 3, 9  # plans
 

@@ -7,12 +7,11 @@ Model and reward function are those of dm_control; it runs neither its simulatio
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.peers.optional import load
 from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array
 
-Array = npt.NDArray[np.float64]
 CARTPOLE = 'dm_cartpole'  # its name in Judo
 SETTINGS_OF = {CARTPOLE: 'cartpole'}  # the task whose settings Judo's optimizers have there
 

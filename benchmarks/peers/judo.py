@@ -11,15 +11,13 @@ import importlib.metadata
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.peers import dm_control
 from benchmarks.peers.optional import load
 from benchmarks.peers.planners import PlannerSettings
 from emppi_ros.calibration.planner_overhead import Rollouts
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.ensemble import State
-
-Array = npt.NDArray[np.float64]
 
 
 def version() -> str:

@@ -10,17 +10,16 @@ import importlib
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.belief.belief_session import BeliefSession
 from emppi_ros.calibration.planner_overhead import RecordedPlanner, Rollouts
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.ensemble import State
 from emppi_ros.model.parameters import nominal_values
 from emppi_ros.priors import particles
 from emppi_ros.robots.plan import Plan
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _AT_REST_S = -1.0  # before a run no command acts
 
 

@@ -8,15 +8,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import nominal_values
 from emppi_ros.sim.true_parameters import draw_truth
 from emppi_ros.tasks.task import Task, task_text
-
-Array = npt.NDArray[np.float64]
 
 
 class PeerTask(NamedTuple):

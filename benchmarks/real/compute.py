@@ -9,12 +9,12 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.real import online, toss_forecasts, tosses
 from benchmarks.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording, tosses_of
 from benchmarks.real.rows import Estimate, ForecastError, RealCell, RealRow, Score
 from emppi_ros.calibration import hardware
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identification import methods
@@ -27,7 +27,6 @@ from emppi_ros.model.ensemble import Ensemble
 from emppi_ros.recordings.motion import MAX_STEPS_PER_SAMPLE, Motion, resample, split
 from emppi_ros.recordings.recordings import Recording, read_recording
 
-Array = npt.NDArray[np.float64]
 OTHERS = (*BELIEFS, 'rollouts', 'published')  # that are not methods of `emppi identify`
 METHODS = ('shooting', 'states', 'rigid-body', 'sysid', 'csvgd', *OTHERS)
 HELD_OUT = 0.3

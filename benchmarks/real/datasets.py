@@ -14,14 +14,13 @@ from typing import Any
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 import yaml
 
 from benchmarks.real import marker_calibration, tosses
 from benchmarks.real.tosses import HALF_WIDTH_M, Tosses
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import BenchError
 
-Array = npt.NDArray[np.float64]
 Quantities = Callable[[mujoco.MjModel], Mapping[str, float]]
 BELIEFS = ('belief', 'belief-constant')
 PENDULUM_RATE_HZ = 400.0  # of the camera, as its authors say

@@ -11,9 +11,9 @@ from benchmarks.real import tosses as toss
 from benchmarks.real.rows import Score
 from benchmarks.real.tosses import HALF_WIDTH_M, RATE_HZ, Tosses
 from emppi_ros.calibration import statistics
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identification.common.plant import Plant
 
-Array = npt.NDArray[np.float64]
 _PER_WIDTH = 100.0 / (2.0 * HALF_WIDTH_M)  # % of the width
 _DRAWS = 20  # of the errors, for each sample
 _MEDIAN = float(student_t.ppf(0.75, toss.FREEDOM))  # of absolute values
@@ -109,6 +109,6 @@ def _mean(values: Array, unit: str) -> Score:
     return Score(one.mean, unit, one.low, one.high)
 
 
-def _share(hits: npt.NDArray[np.bool_]) -> Score:
+def _share(hits: Bools) -> Score:
     one = statistics.share(hits.tolist())
     return Score(100.0 * one.rate, '%', 100.0 * one.low, 100.0 * one.high)

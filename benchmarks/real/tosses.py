@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.filter import smc
@@ -22,7 +23,6 @@ from emppi_ros.model.ensemble import State
 from emppi_ros.priors import distributions
 from emppi_ros.priors.distributions import Prior
 
-Array = npt.NDArray[np.float64]
 RATE_HZ = 148.0
 HALF_WIDTH_M = 0.0524
 SUBSTEPS = 4  # of physics between two rows
@@ -62,7 +62,7 @@ class Tosses:
     rows: npt.NDArray[np.intp]
 
     @property
-    def seen(self) -> npt.NDArray[np.bool_]:
+    def seen(self) -> Bools:
         """Where a row was recorded (T, L)."""
         return np.arange(self.poses.shape[1]) < self.rows[:, None]
 

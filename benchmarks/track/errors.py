@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 from scipy.spatial.transform import Rotation
 
 from benchmarks.track.estimators import EstimatedPoses
 from benchmarks.track.videos import MadeVideo
+from emppi_ros.core.arrays import Array
 from emppi_ros.tracking import equations
 
-Array = npt.NDArray[np.float64]
 _SEEN_RAD = 0.5  # standard deviation, times the size of a part: what counts as seen
 
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, Protocol
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from benchmarks import part_tracks
 from benchmarks.track.videos import CAMERA, RATE_HZ, MadeVideo
 from emppi_ros.articulation import mjcf, topology, tracks
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import BenchError, import_optional
 from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import smoothing, surfaces
@@ -25,7 +25,6 @@ from emppi_ros.tracking.part_tracker import PartTracker
 from emppi_ros.tracking.surfaces import Surface
 from emppi_ros.tracking.tracker import PartEstimate
 
-Array = npt.NDArray[np.float64]
 OURS, SMOOTHED, JOINTED = 'rendering', 'rendering-smoothed', 'rendering-joints'
 _REACH_M = 0.1  # beyond which points do not match
 _ITERATIONS, _CONVERGED = 30, 1e-5

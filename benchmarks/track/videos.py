@@ -6,16 +6,15 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.filmed_parts import FilmedParts
 from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array, Ints
 from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
 RATE_HZ, IMAGES = 30.0, 90
 CAMERA = DepthCameraConfig(rate_hz=RATE_HZ)
 
@@ -73,7 +72,7 @@ class MadeVideo(NamedTuple):
     camera: Camera
     images: list[Array]
     poses: list[Poses]
-    labels: list[npt.NDArray[np.int64]]
+    labels: list[Ints]
 
 
 def make(name: str, seed: int, count: int = IMAGES) -> MadeVideo:

@@ -10,7 +10,6 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.study import Run
 from benchmarks.video import baselines, control, films, forecast, pipeline
@@ -22,6 +21,7 @@ from benchmarks.video.pipeline import Followed, InferredMechanism
 from emppi_ros.articulation.topology import KinematicTree
 from emppi_ros.calibration import hardware
 from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError, IdentificationError
 from emppi_ros.identification import methods
 from emppi_ros.identification.bayessim.starts import find_starts
@@ -30,7 +30,6 @@ from emppi_ros.identification.multiple_shooting import training_data
 from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
 from emppi_ros.identification.multiple_shooting.training_data import WindowConfig
 
-Array = npt.NDArray[np.float64]
 SEEDS = range(100, 110)  # settings were chosen with 1 to 3, and from 200 on
 WHOLE = SEEDS[:5]  # films with all methods, forecasts and control; others tell about intervals
 OWN = 'shooting'

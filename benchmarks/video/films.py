@@ -4,15 +4,14 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.filmed_parts import FilmedParts
 from benchmarks.video.mechanisms import FilmedMechanism, unknowns
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Poses
 from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
 RATE_HZ, SECONDS = 30.0, 10.0
 CAMERA = DepthCameraConfig(rate_hz=RATE_HZ)
 _MIDDLE = 0.5  # of each range, in the logarithm, that true values are drawn from

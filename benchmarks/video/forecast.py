@@ -20,6 +20,7 @@ from benchmarks.video.films import CAMERA, RATE_HZ, Film
 from emppi_ros.articulation import fitting, joint_models, mjcf, tracks
 from emppi_ros.articulation.topology import WORLD, KinematicTree
 from emppi_ros.articulation.tracks import Tracks
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.multiple_shooting.simulation import Inputs, make_ensemble, roll_out
@@ -28,7 +29,6 @@ from emppi_ros.model import scene
 from emppi_ros.recordings.motion import Motion
 from emppi_ros.tracking import renderer
 
-Array = npt.NDArray[np.float64]
 SEEN, AHEAD = 10, 150  # images
 _TAKE = 1  # of the new film; parameters are learned from take 0
 _SD_M, _SD_RAD = 0.001, 0.005  # of joint positions, in the fit to the first images

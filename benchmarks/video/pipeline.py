@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 import yaml
 
 from benchmarks import part_tracks
@@ -19,6 +18,7 @@ from benchmarks.video.mechanisms import FilmedJoint, FilmedMechanism, unknowns
 from emppi_ros.articulation import mjcf, report, tracks
 from emppi_ros.articulation.topology import KinematicTree, TreeJoint
 from emppi_ros.articulation.tracks import Tracks
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.model import scene
@@ -27,8 +27,6 @@ from emppi_ros.recordings import tables
 from emppi_ros.recordings.recordings import Recording, read_recording
 from emppi_ros.recordings.signals import Signal
 from emppi_ros.tracking.part_tracker import PartTracker
-
-Array = npt.NDArray[np.float64]
 
 
 class Followed(NamedTuple):
