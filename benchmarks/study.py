@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from benchmarks.row_store import Table
 from emppi_ros.core.errors import ConfigError, unknown
@@ -49,8 +49,8 @@ class Axis:
         What a name is the name of, for messages.
     names : collection of str
         Allowed names; empty if the cells check them.
-    default : sequence of str
-        Names that are selected without the option; empty for all.
+    default : sequence of str, optional
+        Names that are selected without the option; empty for all, None if the cells choose.
     help : str
         Description; '' for the list of names.
 
@@ -58,16 +58,21 @@ class Axis:
 
     kind: str
     names: Collection[str] = ()
-    default: Sequence[str] = ()
+    default: Sequence[str] | None = ()
     help: str = ''
+
+    @property
+    def selected(self) -> tuple[str, ...]:
+        """Names that are selected without the option."""
+        return () if self.default is None else tuple(self.default or self.names)
 
     def describe(self) -> str:
         """Return the help of the option."""
-        names = ', '.join(self.names)
-        if not self.default:
-            return f'{self.kind}s (all): {self.help or names}'
-        default = ', '.join(self.default)
-        return f'{self.kind}s ({default}){": " if self.help else ", of "}{self.help or names}'
+        text = self.help or ', '.join(self.names)
+        if self.default:
+            default = ', '.join(self.default)
+            return f'{self.kind}s ({default}){": " if self.help else ", of "}{text}'
+        return f'{self.kind}s ({"all" if self.default is not None else "as published"}): {text}'
 
 
 def described(items: Mapping[str, Any]) -> str:
@@ -143,13 +148,24 @@ def grouped(rows: Iterable[T], *names: str) -> dict[Any, list[T]]:
     return groups
 
 
-C = TypeVar('C')
-R = TypeVar('R')
+def ordered(rows: Sequence[T], **orders: Iterable[Any]) -> dict[Any, list[T]]:
+    """Group rows by several fields, in the orders of their values; () is that of appearance."""
+    groups = grouped(rows, *orders)
+    ranks = [list(order) or list(grouped(rows, name)) for name, order in orders.items()]
+    keys = sorted(groups, key=lambda key: [r.index(k) for r, k in zip(ranks, key, strict=True)])
+    return {key: groups[key] for key in keys}
+
+
+def if_any(measure: Callable[[Sequence[Any]], T], values: Sequence[Any]) -> T | None:
+    """Return a measure of values; None without any."""
+    return measure(values) if values else None
+
+
 Spread = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
 
-class Study(ABC, Generic[C, R]):
-    """A benchmark; C is the type of its cells, R that of its rows."""
+class Study(ABC):
+    """A benchmark."""
 
     name: ClassVar[str]
     help: ClassVar[str]
@@ -162,6 +178,8 @@ class Study(ABC, Generic[C, R]):
     quick_seeds: ClassVar[int] = 1
     outdated_by: ClassVar[str]  # what a row was computed with, and may have changed
     parallel: ClassVar[bool] = True  # False: runs are timed, and computed one after the other
+    # of this class or a module: the row of a cell, and optionally of the threads of a planner
+    compute: ClassVar[Callable[..., Any]]
 
     def add_options(self, parser: Any) -> None:
         """Add options that are no axes."""
@@ -180,10 +198,7 @@ class Study(ABC, Generic[C, R]):
             for one in given if allowed else ():
                 if one not in allowed:
                     raise ConfigError(f'--{name}: {unknown(self.axes[name].kind, one, allowed)}')
-        chosen = {
-            name: names.get(name) or tuple(axis.default or axis.names)
-            for name, axis in self.axes.items()
-        }
+        chosen = {name: names.get(name) or axis.selected for name, axis in self.axes.items()}
         if seeds is None:
             seeds = (self.seeds or ())[: self.quick_seeds if quick else None]
         return Selection(chosen, seeds, quick, options or argparse.Namespace())
@@ -192,11 +207,7 @@ class Study(ABC, Generic[C, R]):
     def cells(self, selection: Selection) -> Cells:
         """Return the runs of a selection."""
 
-    @abstractmethod
-    def compute(self, cell: C) -> R:
-        """Return the row of a cell."""
-
-    def compute_all(self, cells: Sequence[C], spread: Spread) -> Iterable[R]:
+    def compute_all(self, cells: Sequence[Any], spread: Spread) -> Iterable[Any]:
         """Yield the rows of cells; `spread` calls a function with each of some items."""
         return spread(self.compute, cells)
 

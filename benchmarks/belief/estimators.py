@@ -5,7 +5,6 @@ To add one, derive a class from `GaussianEstimator`, or fulfil `ParameterEstimat
 its own, and name it in ESTIMATORS.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 import importlib
@@ -122,9 +121,9 @@ def make(kind: EstimatorKind, task: Task, seed: int) -> ParameterEstimator:
     return estimator
 
 
-class GaussianEstimator(ABC):
+class GaussianEstimator:
     """
-    An estimator with a Gaussian belief in unbounded coordinates of the uncertain parameters.
+    Base of estimators with a Gaussian belief in unbounded coordinates of the uncertain parameters.
 
     Attributes
     ----------
@@ -158,20 +157,6 @@ class GaussianEstimator(ABC):
         values, vectors = np.linalg.eigh(self.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return particles.uniform(self.to_theta(self.mean + self._normal @ root.T))
-
-    @abstractmethod
-    def observe(
-        self, stamp: float, observation: Observation, commands: Commands
-    ) -> FilterUpdate | None:
-        """Update with measurements."""
-
-    @abstractmethod
-    def restart(self) -> None:
-        """Start again from the next measurement."""
-
-    @abstractmethod
-    def activate(self, equalities: Sequence[int]) -> None:
-        """Predict with these equality constraints active."""
 
 
 def standard_normal(columns: int) -> Array:

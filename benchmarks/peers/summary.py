@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.peers.planners import LEARNER, PEERS
 from benchmarks.peers.runs import PeerRow
 from benchmarks.peers.tasks import PEER_TASKS, WORLDS
-from benchmarks.study import grouped
+from benchmarks.study import grouped, if_any, ordered
 from emppi_ros.calibration import statistics
 from emppi_ros.calibration.statistics import Mean, Median, Share
 
@@ -35,10 +35,11 @@ class PeerSummary(NamedTuple):
 
 def summarize(rows: Sequence[PeerRow]) -> list[PeerSummary]:
     """Summarize rows by task, world and planner, in the order of the registries."""
-    groups = grouped(rows, 'task', 'world', 'planner')
-    order = [list(names) for names in (PEER_TASKS, WORLDS, PEERS)]
-    keys = sorted(groups, key=lambda key: [o.index(k) for o, k in zip(order, key, strict=True)])
-    return [_summary(key, groups[key], groups.get((*key[:2], LEARNER), ())) for key in keys]
+    groups = ordered(rows, task=PEER_TASKS, world=WORLDS, planner=PEERS)
+    return [
+        _summary(key, of_key, groups.get((*key[:2], LEARNER), ()))
+        for key, of_key in groups.items()
+    ]
 
 
 def _summary(
@@ -55,17 +56,13 @@ def _summary(
         plan_ms=statistics.median([row.plan_ms for row in rows]),
         observe_ms=statistics.median([row.observe_ms for row in rows]),
         ratio=statistics.median([row.ratio for row in rows]),
-        own_ratio=_median([row.own_ratio for row in rows]),
+        own_ratio=if_any(
+            statistics.median, [row.own_ratio for row in rows if row.own_ratio is not None]
+        ),
         rewards=[
             statistics.mean(part) for part in np.transpose([row.rewards for row in rows]).tolist()
         ],
     )
-
-
-def _median(values: Sequence[float | None]) -> Median | None:
-    """Return the median of the values that are there; None without any."""
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
 
 
 def _difference(learners: Sequence[PeerRow], rows: Sequence[PeerRow], name: str) -> Mean | None:
@@ -73,7 +70,7 @@ def _difference(learners: Sequence[PeerRow], rows: Sequence[PeerRow], name: str)
     own = {row.seed: row for row in rows}
     pairs = [(row, own[row.seed]) for row in learners if row.seed in own]
     found = [getattr(one, name) - getattr(other, name) for one, other in pairs if one is not other]
-    return statistics.mean(found) if found else None
+    return if_any(statistics.mean, found)
 
 
 def lines(groups: Sequence[PeerSummary]) -> Iterable[str]:

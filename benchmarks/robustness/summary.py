@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.robustness.runs import RobustnessRow
 from benchmarks.robustness.sweeps import SWEEPS
-from benchmarks.study import grouped
+from benchmarks.study import grouped, if_any, ordered
 from emppi_ros.calibration import statistics
 from emppi_ros.calibration.statistics import Median, Share
 
@@ -30,44 +30,32 @@ class PointSummary(NamedTuple):
 
 def summarize(rows: Sequence[RobustnessRow]) -> list[PointSummary]:
     """Summarize rows by point and controller, in the order of sweeps and of values."""
-    groups = grouped(rows, 'task', 'sweep', 'values', 'controller')
-    tasks, sweeps = list(dict.fromkeys(row.task for row in rows)), list(SWEEPS)
-    ordered = sorted(
-        groups.items(),
-        key=lambda item: (tasks.index(item[0][0]), sweeps.index(item[0][1]), item[0][2]),
-    )
-    return [_summary(of_key, *key) for key, of_key in ordered]
+    values = sorted({row.values for row in rows})
+    groups = ordered(rows, task=(), sweep=SWEEPS, values=values, controller=())
+    return [_summary(key, of_key) for key, of_key in groups.items()]
 
 
-def _summary(
-    rows: Sequence[RobustnessRow],
-    task: str,
-    sweep: str,
-    values: tuple[float, ...],
-    controller: str,
-) -> PointSummary:
+def _summary(key: Any, rows: Sequence[RobustnessRow]) -> PointSummary:
     judged = [row for row in rows if row.inside is not None]
     intervals = [
         one.inside for row in judged for one in row.parameters.values() if one.inside is not None
     ]
     faults = [row.fault for row in rows if row.fault]
+    shown = [row.misfit_s is not None for row in judged]
     late = [100.0 * row.missed for row in rows if row.missed is not None]
-    held = [row.holds > 0 for row in rows if row.holds is not None]
     return PointSummary(
-        task,
-        sweep,
-        values,
-        controller,
+        *key,
         success=statistics.share([row.success for row in rows]),
         time_s=statistics.median([row.time_s if row.success else math.inf for row in rows]),
-        inside=statistics.share(intervals) if intervals else None,
-        misfit=statistics.share([row.misfit_s is not None for row in judged]) if judged else None,
-        warned=statistics.share([bool(row.inside) or row.misfit_s is not None for row in judged])
-        if judged
-        else None,
+        inside=if_any(statistics.share, intervals),
+        misfit=if_any(statistics.share, shown),
+        warned=if_any(
+            statistics.share,
+            [bool(row.inside) or misfit for row, misfit in zip(judged, shown, strict=True)],
+        ),
         faults={name: faults.count(name) for name in sorted(set(faults))},
-        late=statistics.median(late) if late else None,
-        held=statistics.share(held) if held else None,
+        late=if_any(statistics.median, late),
+        held=if_any(statistics.share, [row.holds > 0 for row in rows if row.holds is not None]),
     )
 
 

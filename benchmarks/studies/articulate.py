@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 from dataclasses import dataclass
-import functools
 import hashlib
 from pathlib import Path
 import time
@@ -11,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks import runner
 from benchmarks.articulation import mechanisms, recordings, truth
 from benchmarks.articulation.mechanisms import MECHANISMS
 from benchmarks.study import Axis, Cells, Page, Results, Run, Selection, Study, grouped
@@ -93,7 +91,7 @@ class ArticulationRow(ArticulationRun):
     made_by: str
 
 
-class ArticulationStudy(Study[ArticulationCell, ArticulationRow]):
+class ArticulationStudy(Study):
     """Kinematic trees of simulated mechanisms, and joints of real ones."""
 
     name = 'articulate'
@@ -131,7 +129,8 @@ recordings are not part of this package: --data is a folder that contains sturm_
             )
         return Cells(cells)
 
-    def compute(self, cell: ArticulationCell) -> ArticulationRow:
+    @staticmethod
+    def compute(cell: ArticulationCell) -> ArticulationRow:
         """Return the row of a cell."""
         began, rng = time.perf_counter(), np.random.default_rng(cell.seed)
         inferred: dict[str, Any] = {'kind': '', 'axis_deg': (), 'pivot_mm': ()}
@@ -261,4 +260,3 @@ def _lines(
 
 
 STUDY = ArticulationStudy()
-add_command = functools.partial(runner.add_command, STUDY)

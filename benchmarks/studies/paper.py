@@ -1,7 +1,6 @@
 """`emppi bench paper`: check the paper's claims on its tasks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-import functools
 from pathlib import Path
 from typing import ClassVar
 
@@ -52,7 +51,7 @@ _RESULT = (
 _ESTIMATE = ('true', 'mean', 'sd', 'low', 'high', 'inside', 'unit')
 
 
-class PaperStudy(Study[Cell, Row]):
+class PaperStudy(Study):
     """The paper's tasks with several controllers, and its claims."""
 
     name = 'paper'
@@ -64,6 +63,7 @@ Run tasks with several controllers and many seeds, and check the paper's claims.
 {' and '.join(cells.RISK_TASKS)} add risk measures.
 """
     row = Row
+    compute = staticmethod(compute)
     axes: ClassVar[Mapping[str, Axis]] = {
         'tasks': Axis('task', (), cells.TASKS, 'by name or YAML file'),
         'controllers': Axis('controller', CONTROLLERS),
@@ -80,10 +80,6 @@ Run tasks with several controllers and many seeds, and check the paper's claims.
         return Cells(
             cells.make_cells(Request(**selection.names, seeds=seeds, quick=selection.quick))
         )
-
-    def compute(self, cell: Cell) -> Row:
-        """Return the row of a cell."""
-        return compute(cell)
 
     def page(self, results: Results) -> Page:
         """Return verdicts on the claims, and the numbers behind them."""
@@ -248,4 +244,3 @@ def _picture(path: Path) -> str:
 
 
 STUDY = PaperStudy()
-add_command = functools.partial(runner.add_command, STUDY)

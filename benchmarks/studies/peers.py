@@ -1,12 +1,10 @@
 """`emppi bench peers`: planners of other people against this one, on their tasks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-import functools
 from pathlib import Path
 import statistics
 from typing import Any, ClassVar
 
-from benchmarks import runner
 from benchmarks.peers import judo, plots, runs, summary
 from benchmarks.peers.compute import FINAL_PARTS, PARTS, compute
 from benchmarks.peers.planners import FIXED, LEARNER, PEERS
@@ -31,7 +29,7 @@ _HEADER = (
 )  # fmt: skip
 
 
-class PeersStudy(Study[PeerCell, PeerRow]):
+class PeersStudy(Study):
     """Planners on the tasks of other people, in the same closed loop."""
 
     name = 'peers'
@@ -42,6 +40,7 @@ their tasks, with their models and rewards, in the same closed loop. `make peers
 an environment of its own, and runs this there.
 """
     row = PeerRow
+    compute = staticmethod(compute)
     axes: ClassVar[Mapping[str, Axis]] = {
         'tasks': Axis('task', PEER_TASKS),
         'worlds': Axis('world', WORLDS, help=described(WORLDS)),
@@ -83,10 +82,6 @@ an environment of its own, and runs this there.
                 if task in (PEERS[planner].tasks or names['tasks'])
             ]
         )
-
-    def compute(self, cell: PeerCell) -> PeerRow:
-        """Return the row of a cell; BenchError if a package is missing."""
-        return compute(cell)
 
     def page(self, results: Results) -> Page:
         """Return where others are better, and a table for each task and world."""
@@ -221,4 +216,3 @@ def _mean(value: Mean | None) -> str:
 
 
 STUDY = PeersStudy()
-add_command = functools.partial(runner.add_command, STUDY)

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
-import functools
 import hashlib
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks import runner
 from benchmarks.real import online
 from benchmarks.real.compute import HELD_OUT, METHODS, OTHERS, WINDOW_S, compute, disagreement
 from benchmarks.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording
@@ -24,7 +22,7 @@ from emppi_ros.identification import methods
 from emppi_ros.identification.multiple_shooting.forecast import HORIZON_S
 
 
-class RealStudy(Study[RealCell, RealRow]):
+class RealStudy(Study):
     """Identification of real mechanisms, from recordings that others published."""
 
     name = 'real'
@@ -34,6 +32,7 @@ Identify real mechanisms from recordings that others published, and forecast wha
 The recordings are not part of this package: --data is a folder with a folder for each data set.
 """
     row = RealRow
+    compute = staticmethod(compute)
     axes: ClassVar[Mapping[str, Axis]] = {
         'datasets': Axis('dataset', DATASETS, help=described(DATASETS)),
         'methods': Axis('method', (*methods.METHODS, *OTHERS), METHODS),
@@ -79,10 +78,6 @@ The recordings are not part of this package: --data is a folder with a folder fo
             reasons = '; '.join(skipped) or 'no recording suits these methods'
             raise BenchError(f'--data: {reasons}')
         return Cells(cells, skipped)
-
-    def compute(self, cell: RealCell) -> RealRow:
-        """Return the row of a cell; a method that refuses the recording is a result, too."""
-        return compute(cell)
 
     def page(self, results: Results) -> Page:
         """Return estimates and forecasts of each data set."""
@@ -306,4 +301,3 @@ def _lines(rows: Sequence[RealRow]) -> Iterable[str]:
 
 
 STUDY = RealStudy()
-add_command = functools.partial(runner.add_command, STUDY)

@@ -1,10 +1,8 @@
 """`emppi bench robustness`: when a task works, and when it does not."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-import functools
 from typing import ClassVar
 
-from benchmarks import runner
 from benchmarks.belief.compute import LEAST_S
 from benchmarks.paper.cells import LEARNER, ORACLE, changed
 from benchmarks.paper.rows import ParameterEstimate
@@ -48,7 +46,7 @@ def is_real_time(run: RobustnessCell | PointSummary) -> bool:
     return SWEEPS[run.sweep].real_time
 
 
-class RobustnessStudy(Study[RobustnessCell, RobustnessRow]):
+class RobustnessStudy(Study):
     """A task in worlds that are harder than its file describes."""
 
     name = 'robustness'
@@ -57,6 +55,7 @@ class RobustnessStudy(Study[RobustnessCell, RobustnessRow]):
 Vary what a task does not describe, and show how often it succeeds and how honest its belief is.
 """
     row = RobustnessRow
+    compute = staticmethod(compute)
     axes: ClassVar[Mapping[str, Axis]] = {
         'tasks': Axis('task', (), ('panda_push',), 'by name or YAML file'),
         'sweeps': Axis('sweep', SWEEPS, help=described(SWEEPS)),
@@ -97,10 +96,6 @@ Vary what a task does not describe, and show how often it succeeds and how hones
                     if controller == LEARNER or not sweep.real_time
                 ]
         return Cells(sorted(cells, key=lambda cell: cell.seed), skipped)  # stable
-
-    def compute(self, cell: RobustnessCell) -> RobustnessRow:
-        """Return the row of a cell in simulated time."""
-        return compute(cell)
 
     def compute_all(
         self, cells: Sequence[RobustnessCell], spread: Spread
@@ -225,4 +220,3 @@ def _faults(group: PointSummary) -> str:
 
 
 STUDY = RobustnessStudy()
-add_command = functools.partial(runner.add_command, STUDY)

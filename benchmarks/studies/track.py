@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks import runner
 from benchmarks.study import Axis, Cells, Page, Results, Run, Selection, Study, described, grouped
 from benchmarks.track import errors
 from benchmarks.track.errors import PartErrors
@@ -89,7 +88,7 @@ def code_digest(tracker: str) -> str:
     return hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
-class TrackStudy(Study[TrackCell, TrackRow]):
+class TrackStudy(Study):
     """Trackers of moving parts in simulated depth videos."""
 
     name = 'track'
@@ -120,7 +119,8 @@ Open3D and small_gicp are references that are used if they are named and install
             ]
         )
 
-    def compute(self, cell: TrackCell) -> TrackRow:
+    @staticmethod
+    def compute(cell: TrackCell) -> TrackRow:
         """Return the row of a cell; BenchError if a package is missing."""
         began = time.perf_counter()
         video = make(cell.video, cell.seed, cell.images)
@@ -285,4 +285,3 @@ def _lines(rows: Sequence[TrackRow]) -> Iterable[str]:
 
 
 STUDY = TrackStudy()
-add_command = functools.partial(runner.add_command, STUDY)

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
-import functools
 from typing import ClassVar
 
 import numpy as np
 
-from benchmarks import runner
 from benchmarks.study import Axis, Cells, Page, Results, Selection, Study
 from benchmarks.video import control
 from benchmarks.video.compute import (
@@ -39,7 +37,7 @@ LEAST_UP = 0.5  # reward of a pole that was upright half of the time
 MOST_NMAE, INSIDE, REWARD = 0.02, (0.8, 0.97), 0.95  # what the own method must reach
 
 
-class VideoStudy(Study[VideoCell, VideoRow]):
+class VideoStudy(Study):
     """Films of mechanisms, and what is inferred from them."""
 
     name = 'video'
@@ -50,6 +48,7 @@ masses and dampings by several methods of identification. Then forecast the imag
 with what was found, and swing up and balance the cart-pole. It needs the extra `identify`.
 """
     row = VideoRow
+    compute = staticmethod(compute)
     axes: ClassVar[Mapping[str, Axis]] = {
         'mechanisms': Axis('mechanism', MECHANISMS),
         'methods': Axis('method', METHODS),
@@ -70,10 +69,6 @@ with what was found, and swing up and balance the cart-pole. It needs the extra 
                 if selection.seeds or name in OPTIONS or seed in WHOLE
             ]
         )
-
-    def compute(self, cell: VideoCell) -> VideoRow:
-        """Return the row of a cell; IdentificationError if a package is missing."""
-        return compute(cell)
 
     def page(self, results: Results) -> Page:
         """Return requirements, parameters, forecasts of images, and rewards of control."""
@@ -378,4 +373,3 @@ def _lines(rows: Sequence[VideoRow]) -> Iterable[str]:
 
 
 STUDY = VideoStudy()
-add_command = functools.partial(runner.add_command, STUDY)

@@ -41,5 +41,4 @@ def add_commands(commands: Any) -> None:
     if here:
         if str(CHECKOUT) not in sys.path:
             sys.path.append(str(CHECKOUT))
-        for name in STUDIES:
-            importlib.import_module(f'benchmarks.studies.{name}').add_command(studies)
+        importlib.import_module('benchmarks.runner').add_commands(STUDIES, studies)

@@ -2,7 +2,6 @@
 
 import argparse
 from dataclasses import dataclass
-import functools
 import json
 import sys
 from types import SimpleNamespace
@@ -61,8 +60,9 @@ class CoinStudy(Study):
         names = selection.names['coins']
         return Cells([TossCell(name, seed) for seed in selection.seeds for name in names])
 
-    def compute(self, cell):
-        type(self).computed += 1
+    @staticmethod
+    def compute(cell):
+        CoinStudy.computed += 1
         return TossRow(**cell.identity, digest=cell.digest, heads=cell.seed % 2 == 0)
 
     def page(self, results):
@@ -77,7 +77,7 @@ class CoinStudy(Study):
 def command(monkeypatch, tmp_path):
     """Register the study; return its command."""
     (tmp_path / 'coin.md').write_text(PAGE)
-    module = SimpleNamespace(add_command=functools.partial(runner.add_command, CoinStudy()))
+    module = SimpleNamespace(STUDY=CoinStudy())
     monkeypatch.setitem(sys.modules, 'benchmarks.studies.coin', module)
     monkeypatch.setattr(bench, 'STUDIES', (*bench.STUDIES, 'coin'))
     monkeypatch.setattr(pages, 'TEMPLATES', tmp_path)

@@ -9,6 +9,7 @@ import published
 import pytest
 
 from benchmarks import pages
+from benchmarks.belief import worlds
 from benchmarks.paper import joint_pictures
 from benchmarks.study import Results
 from emppi_ros.core import config
@@ -41,6 +42,17 @@ def test_a_page_is_that_of_its_published_rows(folder, tmp_path, monkeypatch):
     committed, _, origin = published.text(f'docs/{folder}.md').partition(pages.ORIGIN)
     assert f'emppi bench {study.name}' in origin
     assert committed.replace(f']({folder}/', '](').strip() == text.strip()
+
+
+def test_the_published_estimators_are_the_whole_campaign(monkeypatch):
+    monkeypatch.setattr(worlds, 'unavailable', lambda _: '')  # Drake need not be installed
+    study = importlib.import_module('benchmarks.studies.belief').STUDY
+    wanted, skipped = study.cells(study.select())
+    rows = published.rows('results_belief')
+    assert len(rows) == len(wanted) and not skipped
+    assert {cell.key for cell in wanted} == {
+        tuple(row[n] for n in wanted[0].identity) for row in rows
+    }
 
 
 def _articulations(folder):
