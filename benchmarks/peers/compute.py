@@ -9,7 +9,7 @@ are processor times of all threads, which other load on the machine does not cha
 
 import copy
 import time
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -46,16 +46,6 @@ class PeerMotion(NamedTuple):
     success_s: float | None
 
 
-class TimeMedians(TypedDict):
-    """Medians of times [ms] and of their ratios, as in a row."""
-
-    plan_ms: float
-    stepping_ms: float
-    ratio: float
-    observe_ms: float
-    own_ratio: float | None
-
-
 class Timing(NamedTuple):
     """Pairs of times of a plan and of its stepping (n, 2), and times of observing (m,) [s]."""
 
@@ -63,8 +53,8 @@ class Timing(NamedTuple):
     observe_s: Array
     own: Array  # (n,) of stepping in a physics engine of the planner's own; empty without
 
-    def summary(self) -> TimeMedians:
-        """Return medians: times [ms], and the ratio of each pair."""
+    def summary(self) -> dict[str, Any]:
+        """Return medians, as in a row: times [ms], and the ratio of each pair."""
         plan, stepping = self.pairs.T
         return {
             'plan_ms': 1e3 * float(np.median(plan)),

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peers.judo import JudoTask
-from benchmarks.peers.optional import load
-from benchmarks.peers.planners import PlannerSettings
+from benchmarks.peers.planners import PlannerSettings, load
 from emppi_ros.calibration.planner_overhead import Rollouts
 from emppi_ros.core.arrays import Array
 from emppi_ros.model.ensemble import Ensemble, State
