@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from benchmarks.paper import published
+from benchmarks.study import Run
 from emppi_ros.core import config, yaml_edit
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.strategies.risk import MEASURES as RISK_MEASURES
@@ -42,21 +43,22 @@ QUICK_S, QUICK_SEEDS, QUICK_RUNS = 0.5, 1, 4
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One run; nonzero `models` and `rollouts` replace the task's."""
+class PaperRun(Run):
+    """A controller on a task; nonzero `models` and `rollouts` replace the task's."""
 
     study: str
     task: str
     controller: str
     seed: int
-    text: str = field(repr=False)  # the task's YAML, with all changes
-    models: int = 0
-    rollouts: int = 0
+    models: int = field(default=0, kw_only=True)
+    rollouts: int = field(default=0, kw_only=True)
 
-    @property
-    def key(self) -> tuple[str | int, ...]:
-        """Identifies the cell."""
-        return self.study, self.task, self.controller, self.seed, self.models, self.rollouts
+
+@dataclass(frozen=True)
+class Cell(PaperRun):
+    """A run to compute."""
+
+    text: str = field(repr=False)  # the task's YAML, with all changes
 
     @property
     def digest(self) -> str:

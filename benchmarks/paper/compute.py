@@ -70,12 +70,7 @@ def _row(cell: Cell, task: Task, trace: Trace, prior: Belief, compute_s: float) 
     course = estimate_series(task, trace.truth, beliefs)
     plan_ms = 1e3 * np.array(trace.plan_s)
     return Row(
-        study=cell.study,
-        task=cell.task,
-        controller=cell.controller,
-        seed=cell.seed,
-        models=cell.models,
-        rollouts=cell.rollouts,
+        **cell.identity,
         digest=cell.digest,
         success=trace.success,
         time_s=limit if trace.success_time is None else trace.success_time,

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from benchmarks.paper.cells import PaperRun
+
 
 @dataclass(frozen=True)
 class ParameterEstimate:
@@ -45,15 +47,9 @@ class AttemptResult:
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(PaperRun):
     """The result of one cell; calibration runs have no plans and no success."""
 
-    study: str
-    task: str
-    controller: str
-    seed: int
-    models: int  # 0: the task's own
-    rollouts: int
     digest: str  # of the task's keys and values
     success: bool
     time_s: float  # until success, else the limit
@@ -71,11 +67,6 @@ class Row:
     compute_s: float
     made_by: str  # version and processor
     right_kind: float | None = None  # see `compute.share_after_moving`
-
-    @property
-    def key(self) -> tuple[str | int, ...]:
-        """The cell that this is the result of."""
-        return self.study, self.task, self.controller, self.seed, self.models, self.rollouts
 
     @property
     def goals_s(self) -> list[float]:

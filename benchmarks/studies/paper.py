@@ -35,8 +35,6 @@ CAPTIONS = {
     'squared_error': "Squared error of the parameters over time (the paper's Fig. 3).",
     'learning': 'Squared error of the parameters in runs that continue after success.',
     'goals': "Goals reached over time (the paper's Fig. 4).",
-    'ablation': 'Success on the cart-pole over the number of models and rollouts.',
-    'calibration': 'How often the 90 % intervals hold the true value.',
     'estimates': 'Estimates of the parameters over time: {task}.',
     'articulation': 'Belief of EMPPI about the joint in its first run, one arrow per particle: '
     "{task} (the paper's Fig. 2 and 6).",

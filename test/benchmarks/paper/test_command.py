@@ -33,7 +33,7 @@ def test_a_quick_benchmark_writes_rows_tables_plots_and_a_report(folder: Path) -
     pictures = {name for name in names if name.endswith('.png')}
     assert pictures == {
         'success.png', 'regret.png', 'squared_error.png', 'estimates_cartpole_swingup.png',
-        'ablation.png', 'calibration.png', 'plan_time.png',
+        'plan_time.png',
     }  # fmt: skip
     assert all(f']({name})' in text for name in pictures)
 

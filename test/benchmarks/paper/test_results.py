@@ -77,7 +77,7 @@ def test_every_plot_is_written_and_shown(rows, tmp_path):
     pictures = plots.write_all(rows, summary, tmp_path)
     assert {path.stem for path in pictures} == {
         'success', 'plan_time', 'regret', 'squared_error', 'estimates_first_task',
-        'estimates_second_task', 'goals', 'ablation', 'calibration', 'learning',
+        'estimates_second_task', 'goals', 'learning',
     }  # fmt: skip
     text = write(tmp_path, rows)
     for path in pictures:
