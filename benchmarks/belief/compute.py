@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.belief import estimators
 from benchmarks.belief.estimators import Observers, Record
 from benchmarks.belief.runs import BeliefCell, BeliefRow, ParameterSeries
-from benchmarks.paper.cells import changed
+from benchmarks.paper.cells import parse_with_threads
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.app.trace import Trace
 from emppi_ros.calibration import hardware
@@ -24,7 +24,7 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.hold_timer import HoldTimer
-from emppi_ros.tasks.task import Task, parse_task
+from emppi_ros.tasks.task import Task
 
 LEAST_S = 6.0  # duration of a run also after success
 MAX_TIMES = 60  # of a series: more are not visible in a plot
@@ -37,11 +37,8 @@ def compute(cells: Sequence[BeliefCell], threads: int | None = None) -> list[Bel
     `threads` replaces the threads of planner and estimators.
     """
     start, first = time.perf_counter(), cells[0]
-    text = first.text
-    if threads is not None:
-        text = changed(text, {'planner': {'threads': threads}})
     try:
-        task = parse_task(text, first.task)
+        task = parse_with_threads(first.text, first.task, threads)
         loop, observers = make_loop(task, cells)
         misfit_s = run(loop)
         elapsed = (time.perf_counter() - start) / len(cells)

@@ -193,3 +193,10 @@ def changed(text: str, changes: Mapping[str, Any]) -> str:
     """Return a task's YAML with some keys changed; mappings in it are merged."""
     data = yaml_edit.merged(config.parse(text, 'task'), changes)
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
+
+def parse_with_threads(text: str, source: str, threads: int | None) -> Task:
+    """Return a task; `threads` replaces the threads of planner and filter, if it is given."""
+    if threads is not None:
+        text = changed(text, {'planner': {'threads': threads}})
+    return parse_task(text, source)

@@ -12,7 +12,7 @@ from benchmarks.paper.cells import (
     LEARNING,
     RISK,
     Cell,
-    changed,
+    parse_with_threads,
 )
 from benchmarks.paper.rows import AttemptResult, EstimateSeries, ParameterEstimate, Row
 from emppi_ros.app.closed_loop import ClosedLoop
@@ -29,7 +29,7 @@ from emppi_ros.priors.particles import Belief
 from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.state.time_series import TimeSeries
-from emppi_ros.tasks.task import Task, parse_task
+from emppi_ros.tasks.task import Task
 
 MAX_TIMES = 60  # of an estimate series: more are not visible in a plot
 LOW, HIGH = 0.05, 0.95  # quantiles: the ends of a 90 % interval
@@ -42,11 +42,8 @@ WAVES, LOWEST_HZ, HIGHEST_HZ = 4, 0.5, 3.0
 def compute(cell: Cell, threads: int | None = None) -> Row:
     """Return the row of a cell; `threads` replaces the threads of each planner and filter."""
     start = time.perf_counter()
-    text = cell.text
-    if threads is not None:
-        text = changed(text, {'planner': {'threads': threads}})
     try:
-        task = parse_task(text, cell.task)
+        task = parse_with_threads(cell.text, cell.task, threads)
         if cell.study == CALIBRATION:
             trace, prior = run_open_loop(task, cell.seed)
         else:

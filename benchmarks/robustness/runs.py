@@ -1,15 +1,21 @@
-"""Runs of controllers at points of sweeps: cells, and their rows."""
+"""Runs of controllers at points of sweeps: cells, and their rows, the same on any machine."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+import time
 
+from benchmarks.belief import compute as belief_runs
 from benchmarks.belief.estimators import EMPPI
 from benchmarks.belief.runs import code_digest
 from benchmarks.belief.worlds import in_world
-from benchmarks.paper.cells import LEARNER, task_digest
+from benchmarks.paper.cells import LEARNER, parse_with_threads, task_digest
+from benchmarks.paper.compute import estimates
 from benchmarks.paper.rows import ParameterEstimate
 from benchmarks.robustness.sweeps import SWEEPS
 from benchmarks.study import Run
+from emppi_ros.app.closed_loop import ClosedLoop
+from emppi_ros.calibration import hardware
+from emppi_ros.core.errors import EmppiError
 from emppi_ros.tasks.task import parse_task
 
 
@@ -68,6 +74,35 @@ class RobustnessRow(RobustnessRun):
 def task_texts(source: str, text: str, sweep: str) -> Iterator[tuple[tuple[float, ...], str]]:
     """Yield the values and the task's YAML of each point; ConfigError if it is invalid."""
     for point in SWEEPS[sweep].points(parse_task(text, source)):
-        changed = in_world(text, point.world)
-        parse_task(changed, source)
-        yield point.values, changed
+        there = in_world(text, point.world)
+        parse_task(there, source)
+        yield point.values, there
+
+
+def compute(cell: RobustnessCell, threads: int | None = None) -> RobustnessRow:
+    """Return the row of a cell; `threads` replaces the threads of planner and filter."""
+    start = time.perf_counter()
+    try:
+        task = parse_with_threads(cell.text, cell.task, threads)
+        loop = ClosedLoop(task, cell.seed, cell.controller)
+        misfit_s = None
+        if cell.controller == LEARNER:
+            misfit_s = belief_runs.run(loop)
+        else:
+            loop.run()
+    except EmppiError as error:
+        raise type(error)(f'{cell}: {error}') from None
+    trace, limit = loop.trace, task.file.duration_s
+    learned = cell.controller == LEARNER
+    return RobustnessRow(
+        **cell.identity,
+        digest=cell.digest,
+        success=trace.success,
+        time_s=limit if trace.success_time is None else trace.success_time,
+        limit_s=limit,
+        fault=trace.faults[0][1] if trace.faults else '',
+        misfit_s=misfit_s,
+        parameters=estimates(task, trace.truth, loop.filter.belief) if learned else {},
+        compute_s=time.perf_counter() - start,
+        made_by=hardware.label(),
+    )

@@ -7,7 +7,6 @@ from benchmarks.belief.compute import LEAST_S
 from benchmarks.paper.cells import LEARNER, ORACLE, changed
 from benchmarks.paper.rows import ParameterEstimate
 from benchmarks.robustness import load, plots, runs, summary
-from benchmarks.robustness.compute import compute
 from benchmarks.robustness.runs import RobustnessCell, RobustnessRow
 from benchmarks.robustness.summary import PointSummary
 from benchmarks.robustness.sweeps import SWEEPS
@@ -55,7 +54,7 @@ class RobustnessStudy(Study):
 Vary what a task does not describe, and show how often it succeeds and how honest its belief is.
 """
     row = RobustnessRow
-    compute = staticmethod(compute)
+    compute = staticmethod(runs.compute)
     axes: ClassVar[Mapping[str, Axis]] = {
         'tasks': Axis('task', (), ('panda_push',), 'by name or YAML file'),
         'sweeps': Axis('sweep', SWEEPS, help=described(SWEEPS)),
