@@ -12,6 +12,7 @@ from emppi_ros.model import scene
 from emppi_ros.sim import depth_noise
 from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
 from emppi_ros.tracking import camera, renderer
+from emppi_ros.tracking.parts import PartConfig, PartsFile, PartsFileConfig, TrackerConfig
 
 
 class FilmedImage(NamedTuple):
@@ -64,3 +65,15 @@ class FilmedParts:
         return np.minimum(seen.depth, self._background), np.where(
             seen.depth <= self._background, seen.part, renderer.NOTHING
         )
+
+
+def parts_of(
+    model: mujoco.MjModel, bodies: Sequence[int], start: Poses, camera: DepthCameraConfig
+) -> PartsFile:
+    """Return filmed bodies as parts to track from their first poses, with noise of a camera."""
+    names = [model.body(body).name for body in bodies]
+    tracker = TrackerConfig(noise_sd_per_m=camera.noise_sd_per_m)
+    settings = PartsFileConfig(
+        scene='', parts={name: PartConfig() for name in names}, tracker=tracker
+    )
+    return PartsFile(settings, model, tuple(bodies), start)

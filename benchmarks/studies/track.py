@@ -95,7 +95,7 @@ class TrackStudy(Study):
     help = 'poses of parts in depth videos, beside ICP'
     description = """
 Track moving parts in simulated depth videos, and compare with iterative closest points (ICP).
-Open3D and small_gicp are references that are used if they are named and installed.
+small_gicp is a reference that is used if it is named and installed.
 """
     row = TrackRow
     axes: ClassVar[Mapping[str, Axis]] = {

@@ -6,14 +6,14 @@ segmentation of each image, which inverse rendering does not.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import mujoco
 import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from benchmarks import part_tracks
+from benchmarks.filmed_parts import parts_of
 from benchmarks.track.videos import CAMERA, RATE_HZ, MadeVideo
 from emppi_ros.articulation import mjcf, topology, tracks
 from emppi_ros.core.arrays import Array
@@ -53,7 +53,7 @@ class RenderingTracker:
     def __init__(self, video: MadeVideo) -> None:
         """Start at the true poses."""
         self._video = video
-        self.parts = part_tracks.parts_of(video.model, video.bodies, video.poses[0], CAMERA)
+        self.parts = parts_of(video.model, video.bodies, video.poses[0], CAMERA)
         self.tracker = PartTracker(self.parts, video.camera)
         self.found: list[list[PartEstimate]] = []
 
@@ -136,34 +136,29 @@ class IterativeClosestPoints:
 
 def register_to_model(surface: Surface, points: Array) -> Array:
     """Return the motion (4, 4) of points (n, 3) to a model, by point-to-point ICP."""
-    motion = np.eye(4)
-    for _ in range(_ITERATIONS):
-        moved = points @ motion[:3, :3].T + motion[:3, 3]
-        distance, index = surface.tree.query(moved, distance_upper_bound=_REACH_M)
-        near = np.isfinite(distance)
-        if near.sum() < 3:
-            break
-        step = _rigid(moved[near], surface.points[index[near]])
-        motion = step @ motion
-        if np.abs(step - np.eye(4)).max() < _CONVERGED:
-            break
-    return motion
+    return _closest_points(points, surface.points, surface.tree)
 
 
 def register_from_model(surface: Surface, points: Array) -> Array:
     """Return the same, with a point of the image for each point of the model, as in the paper."""
-    tree, motion = cKDTree(points), np.eye(4)
+    motion = _closest_points(surface.points, points, cKDTree(points))
+    return np.asarray(np.linalg.inv(motion), dtype=np.float64)
+
+
+def _closest_points(points: Array, targets: Array, tree: cKDTree) -> Array:
+    """Return the motion (4, 4) of points (n, 3) to targets (k, 3), which are in a tree."""
+    motion = np.eye(4)
     for _ in range(_ITERATIONS):
-        moved = surface.points @ motion[:3, :3].T + motion[:3, 3]
+        moved = points @ motion[:3, :3].T + motion[:3, 3]
         distance, index = tree.query(moved, distance_upper_bound=_REACH_M)
         near = np.isfinite(distance)
         if near.sum() < 3:
             break
-        step = _rigid(moved[near], points[index[near]])
+        step = _rigid(moved[near], targets[index[near]])
         motion = step @ motion
         if np.abs(step - np.eye(4)).max() < _CONVERGED:
             break
-    return np.asarray(np.linalg.inv(motion), dtype=np.float64)
+    return motion
 
 
 def _rigid(points: Array, targets: Array) -> Array:
@@ -176,24 +171,16 @@ def _rigid(points: Array, targets: Array) -> Array:
     return motion
 
 
-def _open3d(surface: Surface, points: Array) -> Array:
-    """Return the motion by point-to-point ICP of Open3D."""
-    o3d = _reference('open3d')
-    clouds = []
-    for cloud in (points, surface.points):
-        clouds.append(o3d.geometry.PointCloud(o3d.utility.Vector3dVector(cloud)))
-    registration = o3d.pipelines.registration
-    criteria = registration.ICPConvergenceCriteria(max_iteration=_ITERATIONS)
-    method = registration.TransformationEstimationPointToPoint()
-    found = registration.registration_icp(*clouds, _REACH_M, np.eye(4), method, criteria)
-    return np.asarray(found.transformation)
-
-
 def _small_gicp(kind: str) -> Callable[[Surface, Array], Array]:
     """Return registration by small_gicp: `ICP` (point to point) or `GICP`."""
 
     def register(surface: Surface, points: Array) -> Array:
-        found = _reference('small_gicp').align(
+        library = import_optional(
+            'small_gicp',
+            lambda _: 'small_gicp is not installed: pip install small_gicp',
+            BenchError,
+        )
+        found = library.align(
             surface.points, points, registration_type=kind, downsampling_resolution=0.004,
             max_correspondence_distance=_REACH_M, max_iterations=_ITERATIONS, num_threads=1,
         )  # fmt: skip
@@ -202,19 +189,12 @@ def _small_gicp(kind: str) -> Callable[[Surface, Array], Array]:
     return register
 
 
-def _reference(name: str) -> Any:
-    return import_optional(
-        name, lambda _: f'{name} is not installed: pip install {name}', BenchError
-    )
-
-
 TRACKERS: dict[str, Callable[[MadeVideo], ComparedTracker]] = {
     OURS: RenderingTracker,
     SMOOTHED: SmoothedTracker,
     JOINTED: JointedTracker,
     'icp': lambda video: IterativeClosestPoints(video, register_to_model),
     'icp-from-model': lambda video: IterativeClosestPoints(video, register_from_model),
-    'open3d-icp': lambda video: IterativeClosestPoints(video, _open3d),
     'small-gicp-icp': lambda video: IterativeClosestPoints(video, _small_gicp('ICP')),
     'small-gicp': lambda video: IterativeClosestPoints(video, _small_gicp('GICP')),
 }

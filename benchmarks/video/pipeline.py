@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 import yaml
 
-from benchmarks import part_tracks
+from benchmarks.filmed_parts import parts_of
 from benchmarks.video.films import CAMERA, Film
 from benchmarks.video.mechanisms import FilmedJoint, FilmedMechanism, unknowns
 from emppi_ros.articulation import mjcf, report, tracks
@@ -48,7 +48,7 @@ def follow(film: Film) -> Followed:
     """Track the parts of a film, from their true poses in the first image."""
     model, names = film.mechanism.load(visual=True), film.mechanism.parts
     bodies = tuple(scene.find(model, 'body', part) for part in names)
-    parts = part_tracks.parts_of(model, bodies, film.poses[0], CAMERA)
+    parts = parts_of(model, bodies, film.poses[0], CAMERA)
     tracker = PartTracker(parts, film.camera)
     images = zip(film.time.tolist(), film.images, strict=True)
     estimates = [tracker.track(time, image) for time, image in images]
