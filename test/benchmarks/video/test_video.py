@@ -226,7 +226,7 @@ def test_the_command_writes_a_report_of_stored_runs(
             rewards_with_truth={'swing-up': (1.0,), 'balancing': (0.5,)} if swings and own else {},
         )
 
-    monkeypatch.setattr('benchmarks.studies.video.compute', made)
+    monkeypatch.setattr(VideoStudy, 'compute', staticmethod(made))
     command = ['bench', 'video', '--methods', 'shooting', 'Adam', '--seeds', '100-101']
     command += ['--jobs', '1', '--out', str(tmp_path)]
     assert main([*command, '--json']) == 0
