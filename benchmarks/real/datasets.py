@@ -17,6 +17,7 @@ import numpy as np
 import yaml
 
 from benchmarks.real import marker_calibration, tosses
+from benchmarks.real.marker_calibration import MarkerOffsets
 from benchmarks.real.tosses import HALF_WIDTH_M, Tosses
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import BenchError
@@ -88,35 +89,25 @@ class Dataset:
     published: str = ''  # model file with the parameters of published models
 
 
-def _free_pendulum(folder: Path) -> Iterator[RealRecording]:
+def _filmed_pendulum(folder: Path, calibrated: bool) -> Iterator[RealRecording]:
     """Yield the runs of a double pendulum that was filmed: pixels of its pivot, elbow and tip."""
     for path in _files(folder, '*.csv.gz'):
         pixels = _load(path, 6)[_PENDULUM_ROWS]
-        upper, lower = pixels[:, 2:4] - pixels[:, 0:2], pixels[:, 4:6] - pixels[:, 2:4]
-        angles = [np.unwrap(np.arctan2(link[:, 1], link[:, 0])) for link in (upper, lower)]
-        yield _filmed(path.name, angles[0], angles[1])
-
-
-def _calibrated_pendulum(folder: Path) -> Iterator[RealRecording]:
-    """Yield the same runs, with markers that need not be on the axes."""
-    for path in _files(folder, '*.csv.gz'):
-        pixels = _load(path, 6)[_PENDULUM_ROWS]
-        known = pixels[: math.ceil(_CALIBRATED * len(pixels))]
-        offsets = marker_calibration.find_offsets(known)
-        yield _filmed(path.name, *marker_calibration.link_angles(pixels, offsets))
-
-
-def _filmed(name: str, upper: Array, lower: Array) -> RealRecording:
-    """Return the run in which the links have these angles (n,) against the vertical."""
-    return RealRecording(
-        name,
-        {
-            'time_s': np.arange(len(upper)) / PENDULUM_RATE_HZ,
-            'position/shoulder [rad]': upper,
-            'position/elbow [rad]': lower - upper,
-        },
-        {'length': PENDULUM_LENGTH_M},
-    )
+        offsets = MarkerOffsets(0j, 0j, 0j)
+        if calibrated:
+            offsets = marker_calibration.find_offsets(
+                pixels[: math.ceil(_CALIBRATED * len(pixels))]
+            )
+        upper, lower = marker_calibration.link_angles(pixels, offsets)
+        yield RealRecording(
+            path.name,
+            {
+                'time_s': np.arange(len(upper)) / PENDULUM_RATE_HZ,
+                'position/shoulder [rad]': upper,
+                'position/elbow [rad]': lower - upper,
+            },
+            {'length': PENDULUM_LENGTH_M},
+        )
 
 
 def _of_free_pendulum(model: mujoco.MjModel) -> Mapping[str, float]:
@@ -322,7 +313,7 @@ DATASETS: dict[str, Dataset] = {
         'ibm_double_pendulum',
         'IBM double-pendulum-chaotic-dataset, CDLA-Sharing 1.0',
         'real_double_pendulum.yaml',
-        _free_pendulum,
+        partial(_filmed_pendulum, calibrated=False),
         _of_free_pendulum,
         {'length': 'm', 'rate for the published length': 'Hz'},
         ('shooting', 'states', 'sysid', 'csvgd', *BELIEFS),
@@ -335,7 +326,7 @@ DATASETS: dict[str, Dataset] = {
         'ibm_double_pendulum',
         'IBM double-pendulum-chaotic-dataset, CDLA-Sharing 1.0',
         'real_double_pendulum_offsets.yaml',
-        _calibrated_pendulum,
+        partial(_filmed_pendulum, calibrated=True),
         _of_free_pendulum,
         {'length': 'm', 'rate for the published length': 'Hz'},
         ('shooting',),

@@ -8,10 +8,9 @@ import mujoco
 import numpy as np
 from scipy.signal import savgol_coeffs
 
-from benchmarks.real.rows import Score
+from benchmarks.real.rows import Score, score_share
 from emppi_ros.belief.belief_session import BeliefSession
 from emppi_ros.belief.measurement_model import Predictor
-from emppi_ros.calibration import statistics
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
@@ -260,10 +259,7 @@ def prediction_scores(
     scores = {}
     for horizon, hits in inside.items():
         for joint, column in zip(task.robot.joints, np.transpose(hits), strict=True):
-            share = statistics.share(column.tolist())
-            scores[f'{joint}: inside 90 % after {horizon:g} s'] = Score(
-                100.0 * share.rate, '%', 100.0 * share.low, 100.0 * share.high
-            )
+            scores[f'{joint}: inside 90 % after {horizon:g} s'] = score_share(column)
     return scores
 
 

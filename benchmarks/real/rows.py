@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from benchmarks.real.datasets import RealRecording
+from emppi_ros.calibration import statistics
+from emppi_ros.core.arrays import Bools
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,12 @@ class Score:
     unit: str
     low: float | None = None
     high: float | None = None
+
+
+def score_share(hits: Bools) -> Score:
+    """Return the share [%] of true values."""
+    share = statistics.share(hits.tolist())
+    return Score(100.0 * share.rate, '%', 100.0 * share.low, 100.0 * share.high)
 
 
 @dataclass(frozen=True)

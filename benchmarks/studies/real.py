@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from benchmarks.pages import constants
+from benchmarks.real import compute as runs
 from benchmarks.real import online
-from benchmarks.real.compute import HELD_OUT, METHODS, OTHERS, WINDOW_S, compute, disagreement
+from benchmarks.real.compute import HELD_OUT, METHODS, OTHERS, disagreement
 from benchmarks.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording
 from benchmarks.real.rows import Estimate, ForecastError, RealCell, RealRow, Score
 from benchmarks.study import Axis, Cells, Page, Results, Selection, Study, described, grouped
@@ -19,7 +21,7 @@ from emppi_ros.cli import output
 from emppi_ros.core.errors import BenchError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identification import methods
-from emppi_ros.identification.multiple_shooting.forecast import HORIZON_S
+from emppi_ros.identification.multiple_shooting import forecast
 
 
 class RealStudy(Study):
@@ -32,7 +34,7 @@ Identify real mechanisms from recordings that others published, and forecast wha
 The recordings are not part of this package: --data is a folder with a folder for each data set.
 """
     row = RealRow
-    compute = staticmethod(compute)
+    compute = staticmethod(runs.compute)
     axes: ClassVar[Mapping[str, Axis]] = {
         'datasets': Axis('dataset', DATASETS, help=described(DATASETS)),
         'methods': Axis('method', (*methods.METHODS, *OTHERS), METHODS),
@@ -90,11 +92,7 @@ The recordings are not part of this package: --data is a folder with a folder fo
             },
             'answer': _answer(rows),
             'learned': f'{100.0 * (1.0 - HELD_OUT):.0f}',
-            'horizon': f'{HORIZON_S:g}',
-            'window': f'{WINDOW_S:g}',
-            'update': f'{online.HORIZONS_S[0]:g}',
-            'particles': online.PARTICLES,
-            'gain': f'{online.GAIN:g}',
+            **constants(online, runs, forecast),
             'settled': f'{100.0 * online.SETTLED:g}',
         }
         data = {'rows': [dataclasses.asdict(row) for row in rows]}
@@ -110,7 +108,7 @@ def _answer(rows: Sequence[RealRow]) -> str:
             f'`{method}` misses by {np.median(errors):.2g} rad in {len(own)} recordings'
         )
     refused = sum(bool(row.refused) for row in rows)
-    ahead = f'Forecasts of {HORIZON_S:g} s, root mean square error, median over joints'
+    ahead = f'Forecasts of {forecast.HORIZON_S:g} s, root mean square error, median over joints'
     return (
         f'{ahead}: {"; ".join(sentences) or "none"}.\n'
         f'{refused} of {len(rows)} identifications were refused.\n'

@@ -66,7 +66,7 @@ def filmed(angles: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
 def test_angles_of_filmed_links_are_those_of_their_markers(tmp_path: Path) -> None:
     angles = np.linspace(0.0, 9.0, 40), np.linspace(0.5, -4.0, 40)  # of the links
     np.savetxt(tmp_path / '0.csv.gz', filmed(angles), delimiter=',')
-    (one,) = datasets._free_pendulum(tmp_path)
+    (one,) = DATASETS['free-pendulum'].read(tmp_path)
     np.testing.assert_allclose(one.columns['position/shoulder [rad]'], angles[0], atol=1e-9)
     np.testing.assert_allclose(
         one.columns['position/elbow [rad]'], angles[1] - angles[0], atol=1e-9
