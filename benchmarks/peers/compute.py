@@ -23,8 +23,7 @@ from benchmarks.peers.planners import (
     PlannerSettings,
     SteppingPlanner,
 )
-from benchmarks.peers.runs import PeerCell, PeerRow
-from benchmarks.peers.tasks import PEER_TASKS, WORLDS
+from benchmarks.peers.runs import PEER_TASKS, WORLDS, PeerCell, PeerRow
 from emppi_ros.calibration import hardware
 from emppi_ros.calibration.planner_overhead import stepping_s
 from emppi_ros.core.arrays import Array

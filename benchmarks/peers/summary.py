@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.peers.planners import LEARNER, PEERS
-from benchmarks.peers.runs import PeerRow
-from benchmarks.peers.tasks import PEER_TASKS, WORLDS
+from benchmarks.peers.runs import PEER_TASKS, WORLDS, PeerRow
 from benchmarks.study import grouped, if_any, ordered
 from emppi_ros.calibration import statistics
 from emppi_ros.calibration.statistics import Mean, Median, Share

@@ -11,8 +11,17 @@ from typing import Any
 import numpy as np
 
 from benchmarks.real import online, toss_forecasts, tosses
-from benchmarks.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording, tosses_of
-from benchmarks.real.rows import Estimate, ForecastError, RealCell, RealRow
+from benchmarks.real.datasets import (
+    BELIEFS,
+    DATASETS,
+    Dataset,
+    Estimate,
+    ForecastError,
+    RealCell,
+    RealRecording,
+    RealRow,
+    tosses_of,
+)
 from emppi_ros.calibration import hardware
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 from scipy.signal import savgol_coeffs
 
-from benchmarks.real.rows import Score, score_share
+from benchmarks.real.datasets import Score, score_share
 from emppi_ros.belief.belief_session import BeliefSession
 from emppi_ros.belief.measurement_model import Predictor
 from emppi_ros.core.arrays import Array, Bools

@@ -8,7 +8,7 @@ from scipy.stats import t as student_t
 from scipy.stats import theilslopes
 
 from benchmarks.real import tosses as toss
-from benchmarks.real.rows import Score, score_share
+from benchmarks.real.datasets import Score, score_share
 from benchmarks.real.tosses import HALF_WIDTH_M, RATE_HZ, Tosses
 from emppi_ros.calibration import statistics
 from emppi_ros.core.arrays import Array

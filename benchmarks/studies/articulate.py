@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks.articulation import mechanisms, recordings, truth
+from benchmarks.articulation import mechanisms, recordings
 from benchmarks.articulation.mechanisms import MECHANISMS
+from benchmarks.pages import constants
 from benchmarks.study import Axis, Cells, Page, Results, Run, Selection, Study, grouped
 from emppi_ros.articulation import topology
 from emppi_ros.articulation.tracks import Noise, Tracks
@@ -137,7 +138,7 @@ recordings are not part of this package: --data is a folder that contains sturm_
         if cell.tracks is None:
             mechanism = MECHANISMS[cell.mechanism](rng)
             tracks = mechanisms.track(mechanism, NOISE, cell.outliers, rng)
-            compared = truth.compare(topology.infer(tracks, cell.seed), mechanism)
+            compared = mechanisms.compare(topology.infer(tracks, cell.seed), mechanism)
             inferred |= {
                 'topology': compared.topology,
                 'right': compared.kinds,
@@ -174,11 +175,7 @@ recordings are not part of this package: --data is a folder that contains sturm_
             'simulated': _simulated(simulated),
             'wrong': _wrong(simulated),
             'real': _real(real, labelled),
-            'frames': mechanisms.FRAMES,
-            'rate': f'{mechanisms.RATE_HZ:g}',
-            'source': recordings.SOURCE,
-            'hinge': f'{recordings.HINGE_DEG:g}',
-            'slide': f'{recordings.SLIDE_DEG:g}',
+            **constants(mechanisms, recordings),
         }
         data = {'rows': [dataclasses.asdict(row) for row in results.rows]}
         return Page(values, {}, (), _lines(simulated, labelled), data)

@@ -5,11 +5,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from benchmarks.belief import compute as runs
 from benchmarks.belief import plots, summary, worlds
-from benchmarks.belief.compute import LEAST_S, compute
 from benchmarks.belief.estimators import EMPPI, ESTIMATORS, FROZEN
 from benchmarks.belief.runs import BeliefCell, BeliefRow
 from benchmarks.belief.summary import SOON_S, Group, ScoreSummary, percent
+from benchmarks.pages import constants
 from benchmarks.paper.cells import changed
 from benchmarks.study import (
     Axis,
@@ -52,7 +53,7 @@ class BeliefStudy(Study):
 Compare estimators of a task's parameters in worlds that the task does not describe.
 """
     row = BeliefRow
-    compute = staticmethod(compute)
+    compute = staticmethod(runs.compute)
     axes: ClassVar[Mapping[str, Axis]] = {
         'tasks': Axis('task', (), tuple(worlds.CAMPAIGN), 'by name or YAML file'),
         'worlds': Axis('world', worlds.NAMES, None, described(worlds.DESCRIPTIONS)),
@@ -142,11 +143,7 @@ Compare estimators of a task's parameters in worlds that the task does not descr
             ],
             'worlds': _described(worlds.DESCRIPTIONS, used[0]),
             'estimators': _described({n: k.description for n, k in ESTIMATORS.items()}, used[1]),
-            'least': f'{LEAST_S:g}',
-            'settling': f'{scores.SETTLING_S:g}',
-            'narrowest': f'{scores.NARROWEST:g}',
-            'held': f'{scores.HELD_S:g}',
-            'soon': f'{SOON_S:g}',
+            **constants(runs, scores, summary),
         }
         data = {'groups': list(map(statistics.plain, groups))}
         paths = [figure.path for figure in figures]

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 from benchmarks.peers import judo, plots, runs, summary
 from benchmarks.peers.compute import FINAL_PARTS, PARTS, compute
 from benchmarks.peers.planners import FIXED, LEARNER, PEERS
-from benchmarks.peers.runs import QUICK_S, PeerCell, PeerRow
+from benchmarks.peers.runs import PEER_TASKS, QUICK_S, WORLDS, PeerCell, PeerRow
 from benchmarks.peers.summary import PeerSummary
-from benchmarks.peers.tasks import PEER_TASKS, WORLDS
 from benchmarks.study import Axis, Cells, Page, Results, Selection, Study, described, grouped
 from emppi_ros.calibration import report
 from emppi_ros.calibration.report import table
@@ -71,7 +70,7 @@ an environment of its own, and runs this there.
         judo.version()  # the models of the tasks are in it
         options, names = selection.options, selection.names
         size = options.rollouts, options.threads
-        texts = {name: runs.task_text(name, *size, selection.quick) for name in names['tasks']}
+        texts = {name: runs.sized_text(name, *size, selection.quick) for name in names['tasks']}
         return Cells(
             [
                 PeerCell(task, world, planner, seed, *size, texts[task])

@@ -12,8 +12,17 @@ from benchmarks.pages import constants
 from benchmarks.real import compute as runs
 from benchmarks.real import online
 from benchmarks.real.compute import HELD_OUT, METHODS, OTHERS, disagreement
-from benchmarks.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording
-from benchmarks.real.rows import Estimate, ForecastError, RealCell, RealRow, Score
+from benchmarks.real.datasets import (
+    BELIEFS,
+    DATASETS,
+    Dataset,
+    Estimate,
+    ForecastError,
+    RealCell,
+    RealRecording,
+    RealRow,
+    Score,
+)
 from benchmarks.study import Axis, Cells, Page, Results, Selection, Study, described, grouped
 from emppi_ros.calibration import report, statistics
 from emppi_ros.calibration.report import table

@@ -6,9 +6,8 @@ from typing import ClassVar
 from benchmarks.belief.compute import LEAST_S
 from benchmarks.paper.cells import LEARNER, ORACLE, changed
 from benchmarks.paper.rows import ParameterEstimate
-from benchmarks.robustness import load, plots, runs, summary
-from benchmarks.robustness.runs import RobustnessCell, RobustnessRow
-from benchmarks.robustness.summary import PointSummary
+from benchmarks.robustness import load, plots, runs
+from benchmarks.robustness.runs import PointSummary, RobustnessCell, RobustnessRow
 from benchmarks.robustness.sweeps import SWEEPS
 from benchmarks.study import (
     Axis,
@@ -106,7 +105,7 @@ Vary what a task does not describe, and show how often it succeeds and how hones
 
     def page(self, results: Results) -> Page:
         """Return a figure and a table for each sweep of each task."""
-        groups = summary.summarize(results.rows)
+        groups = runs.summarize(results.rows)
         tasks = {task.name: task for task in map(load_task, {one.task: 0 for one in groups})}
         figures = plots.write_all(groups, tasks, results.folder)
         learned = [one for one in groups if one.controller == LEARNER]
@@ -131,14 +130,14 @@ Vary what a task does not describe, and show how often it succeeds and how hones
                     ),
                 )
             ],
-            'least': f'{LEAST_S:g}',
+            'LEAST_S': LEAST_S,
         }
         header = ('task', 'sweep', 'values', *_COLUMNS, 'parameter', *_ESTIMATE)
         return Page(
             values,
             {'table.csv': (header, _lines(results.rows))},
             [figure.path for figure in figures],
-            summary.lines(groups),
+            runs.lines(groups),
             {'groups': [statistics.plain(one, derived=()) for one in groups]},
             'load' if all(map(is_real_time, groups)) else '',
         )

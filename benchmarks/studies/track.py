@@ -10,8 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from benchmarks.pages import constants
 from benchmarks.study import Axis, Cells, Page, Results, Run, Selection, Study, described, grouped
-from benchmarks.track import errors
+from benchmarks.track import errors, videos
 from benchmarks.track.errors import PartErrors
 from benchmarks.track.estimators import (
     JOINTED,
@@ -22,7 +23,7 @@ from benchmarks.track.estimators import (
     EstimatedPoses,
     SmoothedTracker,
 )
-from benchmarks.track.videos import CAMERA, IMAGES, RATE_HZ, VIDEOS, make
+from benchmarks.track.videos import CAMERA, IMAGES, VIDEOS, make
 from emppi_ros.calibration import hardware, statistics
 from emppi_ros.calibration.report import table
 from emppi_ros.core import paths
@@ -162,9 +163,7 @@ small_gicp is a reference that is used if it is named and installed.
             'requirements': '\n'.join(judged),
             'seeds': f'{seeds[0]} to {seeds[-1]}',
             'videos': [text for name in VIDEOS for text in _video(name, rows)],
-            'images': IMAGES,
-            'rate': f'{RATE_HZ:g}',
-            'size': f'{CAMERA.width} x {CAMERA.height}',
+            **constants(videos),
             'noise': f'{1e3 * CAMERA.noise_sd_per_m * 1.6**2:.1f}',
         }
         lines = list(_each_part(rows))

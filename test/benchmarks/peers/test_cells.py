@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.peers.runs import settings_digest
-from benchmarks.peers.tasks import PEER_TASKS
+from benchmarks.peers.runs import PEER_TASKS, settings_digest
 from emppi_ros.core import paths
 
 FOLDER = paths.share() / 'config' / 'peers'

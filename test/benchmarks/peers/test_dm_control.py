@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from benchmarks.peers import judo
-from benchmarks.peers.tasks import PEER_TASKS
+from benchmarks.peers.runs import PEER_TASKS
 from emppi_ros.tasks.task import parse_task
 
 pytest.importorskip('judo', reason='`make peers` installs Judo')

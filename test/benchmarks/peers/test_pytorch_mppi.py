@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.peers import judo
 from benchmarks.peers.planners import PEERS, PlannerSettings
-from benchmarks.peers.tasks import PEER_TASKS
+from benchmarks.peers.runs import PEER_TASKS
 from emppi_ros.model.ensemble import Ensemble
 from emppi_ros.tasks.task import parse_task
 

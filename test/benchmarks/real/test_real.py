@@ -11,8 +11,7 @@ import pytest
 
 from benchmarks import runner
 from benchmarks.real import compute, datasets, marker_calibration
-from benchmarks.real.datasets import DATASETS
-from benchmarks.real.rows import Estimate, RealCell, RealRow, Score
+from benchmarks.real.datasets import DATASETS, Estimate, RealCell, RealRow, Score
 from benchmarks.studies.real import RealStudy
 from benchmarks.study import Cells, Results
 from emppi_ros.calibration.report import Provenance
