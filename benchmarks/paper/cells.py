@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from benchmarks.paper import published
 from benchmarks.study import Run
 from emppi_ros.core import config, yaml_edit
 from emppi_ros.core.errors import ConfigError
@@ -28,8 +27,8 @@ TASKS = (
 )
 LEARNER, ORACLE, WRONG = 'emppi', 'mppi-true', 'mppi-wrong'
 CONTROLLERS = (LEARNER, ORACLE, WRONG, 'mppi-mean', 'no-update')
-SUCCESS, LEARNING, ABLATION, CALIBRATION, RISK, PUBLISHED = STUDIES = (
-    'success', 'learning', 'ablation', 'calibration', 'risk', 'published',
+SUCCESS, LEARNING, ABLATION, CALIBRATION, RISK = STUDIES = (
+    'success', 'learning', 'ablation', 'calibration', 'risk',
 )  # fmt: skip
 
 SEEDS, PANDA_SEEDS = 10, 20
@@ -107,8 +106,6 @@ def make_cells(request: Request) -> list[Cell]:
             cells += _success(request, task, text)
         if LEARNING in request.studies:
             cells += _learning(request, task, text)
-        if PUBLISHED in request.studies and task.name in published.PAPER:
-            cells += _published(request, task, text)
         if task.name == STUDIED:
             cells += _studies(request, task, text)
         if RISK in request.studies and task.name in RISK_TASKS:
@@ -146,17 +143,6 @@ def _learning(request: Request, task: Task, text: str) -> list[Cell]:
     longer = changed(text, {'duration_s': min(seconds, QUICK_S) if request.quick else seconds})
     return [
         Cell(LEARNING, task.name, LEARNER, seed, longer) for seed in seeds_of(request, task.name)
-    ]
-
-
-def _published(request: Request, task: Task, text: str) -> list[Cell]:
-    """Return the cells of runs with the paper's own hyper-parameters."""
-    theirs = changed(text, published.changes(task.file))
-    return [
-        Cell(PUBLISHED, task.name, controller, seed, theirs)
-        for seed in seeds_of(request, task.name)
-        for controller in (LEARNER, ORACLE)
-        if controller in request.controllers
     ]
 
 

@@ -69,8 +69,6 @@ class Summary(NamedTuple):
     kinds: Mapping[str, JointKindBelief]  # task with an uncertain joint
     in_steps: Mapping[str, Share]  # task: EMPPI's runs that succeed within STEPS
     learning: Mapping[str, ErrorConvergence]  # task
-    published: Mapping[str, Mapping[str, Share]]  # task -> controller, by the paper's settings
-    published_fall: Mapping[str, ErrorReduction]  # task
 
 
 def by_task(rows: Sequence[Row], study: str = cells.SUCCESS) -> dict[str, dict[str, list[Row]]]:
@@ -81,7 +79,7 @@ def by_task(rows: Sequence[Row], study: str = cells.SUCCESS) -> dict[str, dict[s
 
 def summarize(rows: Sequence[Row]) -> Summary:
     """Summarize rows."""
-    runs, published = by_task(rows), by_task(rows, cells.PUBLISHED)
+    runs = by_task(rows)
     ours = {task: of[cells.LEARNER] for task, of in runs.items() if cells.LEARNER in of}
     sizes = grouped([row for row in rows if row.study == cells.ABLATION], 'models', 'rollouts')
     return Summary(
@@ -101,7 +99,7 @@ def summarize(rows: Sequence[Row]) -> Summary:
             for task, of in runs.items()
             if cells.ORACLE in of
         },
-        fall=_falls(runs),
+        fall={task: error_reduction(of_task) for task, of_task in learners(runs).items()},
         plan_ms=_each(runs, plan_ms),
         calibration=coverage([row for row in rows if row.study == cells.CALIBRATION]),
         ablation={size: success(of_size) for size, of_size in sizes.items()},
@@ -120,8 +118,6 @@ def summarize(rows: Sequence[Row]) -> Summary:
             task: convergence(of[cells.LEARNER])
             for task, of in by_task(rows, cells.LEARNING).items()
         },
-        published=_each(published, success),
-        published_fall=_falls(published),
     )
 
 
@@ -129,10 +125,6 @@ def learners(runs: Mapping[str, Mapping[str, list[Row]]]) -> dict[str, list[Row]
     """Return the rows of EMPPI by task, of tasks with unknown parameters."""
     learned = {task: of.get(cells.LEARNER, []) for task, of in runs.items()}
     return {task: rows for task, rows in learned.items() if rows and rows[0].parameters}
-
-
-def _falls(runs: Mapping[str, Mapping[str, list[Row]]]) -> dict[str, ErrorReduction]:
-    return {task: error_reduction(rows) for task, rows in learners(runs).items()}
 
 
 def _attempts(rows: Sequence[Row]) -> list[bool]:
@@ -223,7 +215,6 @@ def as_json(summary: Summary) -> dict[str, Any]:
     data: dict[str, Any] = plain(summary._replace(ablation={}, risk={}))
     for name, field in (('squared_error', 'fall'), ('kind_of_joint', 'kinds')):
         data[name] = data.pop(field)
-    del data['published_fall']
     return {
         **data,
         'ablation': [
