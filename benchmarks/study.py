@@ -10,9 +10,11 @@ import argparse
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+import time
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from benchmarks.row_store import Table
+from emppi_ros.calibration import hardware
 from emppi_ros.core.errors import ConfigError, unknown
 
 T = TypeVar('T')
@@ -36,6 +38,22 @@ class Run:
     def key(self) -> tuple[Any, ...]:
         """Identifies the run."""
         return tuple(self.identity.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computed:
+    """Base of rows."""
+
+    digest: str  # of all that the result depends on
+    compute_s: float = 0.0
+    made_by: str = ''  # version and processor
+
+
+def computed(cell: Any, began: float, runs: int = 1) -> dict[str, Any]:
+    """Return identity and base of the row of a cell, one of several runs since `began` [s]."""
+    seconds = (time.perf_counter() - began) / runs
+    base = {'digest': cell.digest, 'compute_s': seconds, 'made_by': hardware.label()}
+    return {**cell.identity, **base}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 import time
+from typing import Any
 
 import numpy as np
 
@@ -9,9 +10,9 @@ from benchmarks.belief import estimators
 from benchmarks.belief.estimators import Observers, Record
 from benchmarks.belief.runs import BeliefCell, BeliefRow, ParameterSeries
 from benchmarks.paper.cells import parse_with_threads
+from benchmarks.study import computed
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.app.trace import Trace
-from emppi_ros.calibration import hardware
 from emppi_ros.calibration.belief_scores import (
     Changes,
     change_times,
@@ -36,16 +37,18 @@ def compute(cells: Sequence[BeliefCell], threads: int | None = None) -> list[Bel
 
     `threads` replaces the threads of planner and estimators.
     """
-    start, first = time.perf_counter(), cells[0]
+    began, first = time.perf_counter(), cells[0]
     try:
         task = parse_with_threads(first.text, first.task, threads)
         loop, observers = make_loop(task, cells)
         misfit_s = run(loop)
-        elapsed = (time.perf_counter() - start) / len(cells)
         names = ('' if cell.kind.in_loop else cell.estimator for cell in cells)
         records = (observers.records[name] for name in names)
         pairs = zip(cells, records, strict=True)
-        return [_row(cell, loop, record, misfit_s, elapsed) for cell, record in pairs]
+        return [
+            _row(cell, loop, record, misfit_s, computed(cell, began, len(cells)))
+            for cell, record in pairs
+        ]
     except EmppiError as error:
         raise type(error)(f'{first}: {error}') from None
 
@@ -87,7 +90,11 @@ def run(loop: ClosedLoop) -> float | None:
 
 
 def _row(
-    cell: BeliefCell, loop: ClosedLoop, record: Record, misfit_s: float | None, compute_s: float
+    cell: BeliefCell,
+    loop: ClosedLoop,
+    record: Record,
+    misfit_s: float | None,
+    base: dict[str, Any],
 ) -> BeliefRow:
     task, trace = loop.task, loop.trace
     changes, pending = loop.robot.schedule.changes, loop.robot.schedule.pending
@@ -98,8 +105,7 @@ def _row(
     beliefs = record.beliefs if cell.kind.believes else []
     chosen = _thinned(len(beliefs))
     return BeliefRow(
-        **cell.identity,
-        digest=cell.digest,
+        **base,
         success=success,
         time_s=time_s,
         limit_s=task.file.duration_s,
@@ -110,8 +116,6 @@ def _row(
         scores=score(task, trace.truths, beliefs, changes) if beliefs else {},
         times=tuple(float(beliefs[i][0]) for i in chosen),
         series=series(task, trace.truths, [beliefs[i] for i in chosen]) if beliefs else {},
-        compute_s=compute_s,
-        made_by=hardware.label(),
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.belief.estimators import EMPPI, ESTIMATORS, EstimatorKind
 from benchmarks.paper.cells import task_digest
-from benchmarks.study import Run
+from benchmarks.study import Computed, Run
 from emppi_ros.calibration.belief_scores import ParameterScores
 from emppi_ros.core import paths
 
@@ -71,10 +71,9 @@ class ParameterSeries:
 
 
 @dataclass(frozen=True)
-class BeliefRow(BeliefRun):
+class BeliefRow(BeliefRun, Computed):
     """The result of one cell; without a belief there are no scores."""
 
-    digest: str
     success: bool | None  # after the last change of the truth; None: it does not control
     time_s: float | None  # until success, from the last change on; else the time that was left
     limit_s: float
@@ -85,8 +84,6 @@ class BeliefRow(BeliefRun):
     scores: Mapping[str, ParameterScores]
     times: tuple[float, ...]  # of the series [s]
     series: Mapping[str, ParameterSeries]
-    compute_s: float
-    made_by: str  # version and processor
 
 
 @functools.cache

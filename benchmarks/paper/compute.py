@@ -15,10 +15,10 @@ from benchmarks.paper.cells import (
     parse_with_threads,
 )
 from benchmarks.paper.rows import AttemptResult, EstimateSeries, ParameterEstimate, Row
+from benchmarks.study import computed
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.app.trace import Trace
 from emppi_ros.belief.particle_filter import ParticleFilter
-from emppi_ros.calibration import hardware
 from emppi_ros.calibration.belief_scores import has_interval
 from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array
@@ -41,7 +41,7 @@ WAVES, LOWEST_HZ, HIGHEST_HZ = 4, 0.5, 3.0
 
 def compute(cell: Cell, threads: int | None = None) -> Row:
     """Return the row of a cell; `threads` replaces the threads of each planner and filter."""
-    start = time.perf_counter()
+    began = time.perf_counter()
     try:
         task = parse_with_threads(cell.text, cell.task, threads)
         if cell.study == CALIBRATION:
@@ -50,7 +50,7 @@ def compute(cell: Cell, threads: int | None = None) -> Row:
             trace, prior = _run_closed_loop(task, cell)
     except EmppiError as error:
         raise type(error)(f'{cell}: {error}') from None
-    return _row(cell, task, trace, prior, time.perf_counter() - start)
+    return _row(cell, task, trace, prior, began)
 
 
 def _run_closed_loop(task: Task, cell: Cell) -> tuple[Trace, Belief]:
@@ -61,14 +61,13 @@ def _run_closed_loop(task: Task, cell: Cell) -> tuple[Trace, Belief]:
     return loop.run(stop_at_success=cell.study != LEARNING), prior
 
 
-def _row(cell: Cell, task: Task, trace: Trace, prior: Belief, compute_s: float) -> Row:
+def _row(cell: Cell, task: Task, trace: Trace, prior: Belief, began: float) -> Row:
     limit = task.file.duration_s
     beliefs: Sequence[tuple[float, Belief]] = [(0.0, prior), *trace.beliefs]
     course = estimate_series(task, trace.truth, beliefs)
     plan_ms = 1e3 * np.array(trace.plan_s)
     return Row(
-        **cell.identity,
-        digest=cell.digest,
+        **computed(cell, began),
         success=trace.success,
         time_s=limit if trace.success_time is None else trace.success_time,
         limit_s=limit,
@@ -85,8 +84,6 @@ def _row(cell: Cell, task: Task, trace: Trace, prior: Belief, compute_s: float) 
         plan_ms=float(np.median(plan_ms)) if len(plan_ms) else None,
         plan_p99_ms=float(np.percentile(plan_ms, 99)) if len(plan_ms) else None,
         period_ms=1e3 / task.planner.rate_hz,
-        compute_s=compute_s,
-        made_by=hardware.label(),
         right_kind=share_after_moving(task, trace),
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchmarks.paper.cells import PaperRun
+from benchmarks.study import Computed
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,9 @@ class AttemptResult:
 
 
 @dataclass(frozen=True)
-class Row(PaperRun):
+class Row(PaperRun, Computed):
     """The result of one cell; calibration runs have no plans and no success."""
 
-    digest: str  # of the task's keys and values
     success: bool
     time_s: float  # until success, else the limit
     limit_s: float  # time limit
@@ -64,8 +64,6 @@ class Row(PaperRun):
     plan_ms: float | None  # median; None without plans
     plan_p99_ms: float | None
     period_ms: float  # of planning: longer plans are not real time
-    compute_s: float
-    made_by: str  # version and processor
     right_kind: float | None = None  # see `compute.share_after_moving`
 
     @property

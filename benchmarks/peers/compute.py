@@ -24,7 +24,7 @@ from benchmarks.peers.planners import (
     SteppingPlanner,
 )
 from benchmarks.peers.runs import PEER_TASKS, WORLDS, PeerCell, PeerRow
-from emppi_ros.calibration import hardware
+from benchmarks.study import computed
 from emppi_ros.calibration.planner_overhead import stepping_s
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
@@ -81,9 +81,10 @@ def compute(cell: PeerCell) -> PeerRow:
     parts = [float(np.mean(part)) for part in np.array_split(rewards, PARTS) if len(part)]
     limit = task.file.duration_s
     belief = planner.belief if isinstance(planner, EnsemblePlanner) else None
+    made = computed(cell, began)
+    made['made_by'] += f', {judo.version()}'
     return PeerRow(
-        **cell.identity,
-        digest=cell.digest,
+        **made,
         reward=float(np.mean(rewards)),
         final_reward=float(np.mean(parts[-FINAL_PARTS:])),
         rewards=tuple(parts),
@@ -92,8 +93,6 @@ def compute(cell: PeerCell) -> PeerRow:
         limit_s=limit,
         **timing.summary(),
         parameters=estimates(task, truth, belief.filter.belief) if belief else {},
-        compute_s=time.perf_counter() - began,
-        made_by=f'{hardware.label()}, {judo.version()}',
     )
 
 

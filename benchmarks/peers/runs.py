@@ -19,7 +19,7 @@ from benchmarks.belief.runs import code_digest
 from benchmarks.paper.cells import changed
 from benchmarks.paper.rows import ParameterEstimate
 from benchmarks.peers.planners import LEARNER, PEERS
-from benchmarks.study import Run
+from benchmarks.study import Computed, Run
 from emppi_ros.core import config, paths
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
@@ -61,10 +61,9 @@ class PeerCell(PeerRun):
 
 
 @dataclass(frozen=True)
-class PeerRow(PeerRun):
+class PeerRow(PeerRun, Computed):
     """The result of one cell; rewards are means over physics steps, by the task's author."""
 
-    digest: str
     reward: float  # of the run
     final_reward: float  # of its last part
     rewards: tuple[float, ...]  # of equal parts of the run
@@ -76,8 +75,6 @@ class PeerRow(PeerRun):
     ratio: float
     observe_ms: float
     parameters: Mapping[str, ParameterEstimate]  # at the end; empty without a belief
-    compute_s: float
-    made_by: str  # version and processor
     own_ratio: float | None = None  # the same in a physics engine of the planner's own
 
 

@@ -22,7 +22,7 @@ from benchmarks.real.datasets import (
     RealRow,
     tosses_of,
 )
-from emppi_ros.calibration import hardware
+from benchmarks.study import computed
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
@@ -46,21 +46,18 @@ _SAMPLES = 40
 def compute(cell: RealCell, threads: int = 0) -> RealRow:
     """Return the row of a cell; a method that refuses the recording is a result, too."""
     began, refused = time.perf_counter(), ''
-    found: dict[str, Any] = {'quantities': {}, 'forecasts': {}}
+    found: dict[str, Any] = {}
     try:
-        found |= (_of_tosses if cell.dataset == 'cube' else _of_motion)(cell, threads)
+        found = (_of_tosses if cell.dataset == 'cube' else _of_motion)(cell, threads)
     except IdentificationError as error:
         refused = re.sub(r'\S*/', '', str(error), count=1)  # without the temporary folder
-    return RealRow(
-        cell.dataset, cell.recording.name, cell.method, cell.digest, refused, **found,
-        compute_s=time.perf_counter() - began, made_by=hardware.label(),
-    )  # fmt: skip
+    return RealRow(**computed(cell, began), refused=refused, **found)
 
 
 def _of_motion(cell: RealCell, threads: int) -> dict[str, Any]:
     """Return what a method finds in the motion of joints, as fields of a row."""
-    dataset, recording = DATASETS[cell.dataset], _as_recording(cell.recording)
-    if cell.method in cell.recording.models:
+    dataset, recording = DATASETS[cell.dataset], _as_recording(cell.data)
+    if cell.method in cell.data.models:
         plant, samples = _published(cell)
         return {'forecasts': _forecasts(plant, recording, samples, threads)}
     plant = Plant.from_file(ASSETS / dataset.model)
@@ -72,7 +69,7 @@ def _of_motion(cell: RealCell, threads: int) -> dict[str, Any]:
     return {
         'steps': Ensemble.steps - before,
         'identify_s': time.perf_counter() - began,
-        'quantities': _quantities(dataset, plant, cell.recording, samples),
+        'quantities': _quantities(dataset, plant, cell.data, samples),
         'forecasts': _forecasts(plant, recording, samples[:_SAMPLES], threads),
     }
 
@@ -80,7 +77,7 @@ def _of_motion(cell: RealCell, threads: int) -> dict[str, Any]:
 def _of_belief(cell: RealCell, plant: Plant, recording: Recording, threads: int) -> dict[str, Any]:
     """Return what the online belief knows after the known part, and how it came to know it."""
     dataset = DATASETS[cell.dataset]
-    states = online.joint_states(plant, recording, cell.recording.velocities)
+    states = online.joint_states(plant, recording, cell.data.velocities)
     count = len(states.time) - int(HELD_OUT * len(states.time))
     known = online.JointStates(*(getattr(states, field.name)[:count] for field in fields(states)))
     sd = online.noise(known)
@@ -93,7 +90,7 @@ def _of_belief(cell: RealCell, plant: Plant, recording: Recording, threads: int)
     chosen = samples[:: len(samples) // _SAMPLES]
     return {
         'scores': settling | online.prediction_scores(task, found, known),
-        'quantities': _quantities(dataset, plant, cell.recording, samples),
+        'quantities': _quantities(dataset, plant, cell.data, samples),
         'forecasts': _forecasts(plant, recording, chosen, threads),
         'flags': found.flags,
     }
@@ -102,14 +99,14 @@ def _of_belief(cell: RealCell, plant: Plant, recording: Recording, threads: int)
 def _of_tosses(cell: RealCell, threads: int) -> dict[str, Any]:
     """Return what tosses show, and how well others are forecast."""
     dataset = DATASETS[cell.dataset]
-    learned, later = tosses_of(cell.recording)
+    learned, later = tosses_of(cell.data)
     found: dict[str, Any] = {}
-    if cell.method in cell.recording.models:
+    if cell.method in cell.data.models:
         plant, samples = _published(cell)
     else:
         plant = Plant.from_file(ASSETS / dataset.model)
         samples = tosses.estimate(plant, learned, threads=threads)
-        found['quantities'] = _quantities(dataset, plant, cell.recording, samples)
+        found['quantities'] = _quantities(dataset, plant, cell.data, samples)
     scores = toss_forecasts.scores(plant, samples[:_SAMPLES], learned, later, threads=threads)
     return {**found, 'scores': scores}
 
@@ -117,7 +114,7 @@ def _of_tosses(cell: RealCell, threads: int) -> dict[str, Any]:
 def _published(cell: RealCell) -> tuple[Plant, Array]:
     """Return the plant of a published model, and its parameters (_SAMPLES, P), all the same."""
     plant = Plant.from_file(ASSETS / DATASETS[cell.dataset].published)
-    given = cell.recording.models[cell.method]
+    given = cell.data.models[cell.method]
     theta = np.array([given[unknown.name] for unknown in plant.unknowns])
     return plant, np.tile(theta, (_SAMPLES, 1))
 

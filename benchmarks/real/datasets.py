@@ -19,6 +19,7 @@ import yaml
 from benchmarks.real import marker_calibration, tosses
 from benchmarks.real.marker_calibration import MarkerOffsets
 from benchmarks.real.tosses import HALF_WIDTH_M, Tosses
+from benchmarks.study import Computed, Run
 from emppi_ros.calibration import statistics
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import BenchError
@@ -425,39 +426,31 @@ def score_share(hits: Bools) -> Score:
 
 
 @dataclass(frozen=True)
-class RealCell:
-    """One method on one recording."""
-
-    dataset: str
-    recording: RealRecording
-    method: str
-    digest: str  # of recording and model
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """Identifies the cell."""
-        return self.dataset, self.recording.name, self.method
-
-
-@dataclass(frozen=True)
-class RealRow:
-    """The result of one method on one recording."""
+class RealRun(Run):
+    """A method on a recording."""
 
     dataset: str
     recording: str
     method: str
-    digest: str
-    refused: str  # why there is no estimate; '' if there is one
-    quantities: Mapping[str, Estimate]
-    forecasts: Mapping[str, ForecastError]  # by joint; empty if a simulation diverges
-    compute_s: float
-    made_by: str
+
+
+@dataclass(frozen=True)
+class RealCell(RealRun):
+    """A run to compute."""
+
+    data: RealRecording
+    digest: str  # of recording and model
+
+
+@dataclass(frozen=True)
+class RealRow(RealRun, Computed):
+    """The result of one method on one recording."""
+
+    refused: str = ''  # why there is no estimate; '' if there is one
+    quantities: Mapping[str, Estimate] = field(default_factory=dict)
+    # by joint; empty if a simulation diverges
+    forecasts: Mapping[str, ForecastError] = field(default_factory=dict)
     scores: Mapping[str, Score] = field(default_factory=dict)
     flags: tuple[str, ...] = ()  # what the monitor of a belief complains of
     identify_s: float | None = None  # time of identification alone
     steps: int | None = None  # of physics in it; 0 if a method needs none
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """The cell that this is the result of."""
-        return self.dataset, self.recording, self.method

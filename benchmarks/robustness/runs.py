@@ -14,9 +14,9 @@ from benchmarks.paper.cells import LEARNER, parse_with_threads, task_digest
 from benchmarks.paper.compute import estimates
 from benchmarks.paper.rows import ParameterEstimate
 from benchmarks.robustness.sweeps import SWEEPS
-from benchmarks.study import Run, grouped, if_any, ordered
+from benchmarks.study import Computed, Run, computed, grouped, if_any, ordered
 from emppi_ros.app.closed_loop import ClosedLoop
-from emppi_ros.calibration import hardware, statistics
+from emppi_ros.calibration import statistics
 from emppi_ros.calibration.statistics import Median, Share
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.tasks.task import parse_task
@@ -52,18 +52,16 @@ class RobustnessCell(RobustnessRun):
 
 
 @dataclass(frozen=True)
-class RobustnessRow(RobustnessRun):
+class RobustnessRow(RobustnessRun, Computed):
     """The result of one cell."""
 
-    digest: str
     success: bool
     time_s: float  # until success, else the limit
     limit_s: float
-    fault: str  # of the bridge, the first one; '' without
-    misfit_s: float | None  # time at which a misfit is first shown; None: never
-    parameters: Mapping[str, ParameterEstimate]  # at the end; empty without a belief
-    compute_s: float
-    made_by: str  # version and processor
+    fault: str = ''  # of the bridge, the first one; '' without
+    misfit_s: float | None = None  # time at which a misfit is first shown; None: never
+    # at the end; empty without a belief
+    parameters: Mapping[str, ParameterEstimate] = field(default_factory=dict)
     missed: float | None = None  # share of plans that were late; None in simulated time
     holds: int | None = None  # times that the bridge held the arm; None in simulated time
 
@@ -84,7 +82,7 @@ def task_texts(source: str, text: str, sweep: str) -> Iterator[tuple[tuple[float
 
 def compute(cell: RobustnessCell, threads: int | None = None) -> RobustnessRow:
     """Return the row of a cell; `threads` replaces the threads of planner and filter."""
-    start = time.perf_counter()
+    began = time.perf_counter()
     try:
         task = parse_with_threads(cell.text, cell.task, threads)
         loop = ClosedLoop(task, cell.seed, cell.controller)
@@ -98,16 +96,13 @@ def compute(cell: RobustnessCell, threads: int | None = None) -> RobustnessRow:
     trace, limit = loop.trace, task.file.duration_s
     learned = cell.controller == LEARNER
     return RobustnessRow(
-        **cell.identity,
-        digest=cell.digest,
+        **computed(cell, began),
         success=trace.success,
         time_s=limit if trace.success_time is None else trace.success_time,
         limit_s=limit,
         fault=trace.faults[0][1] if trace.faults else '',
         misfit_s=misfit_s,
         parameters=estimates(task, trace.truth, loop.filter.belief) if learned else {},
-        compute_s=time.perf_counter() - start,
-        made_by=hardware.label(),
     )
 
 

@@ -13,10 +13,21 @@ import numpy as np
 from benchmarks.articulation import mechanisms, recordings
 from benchmarks.articulation.mechanisms import MECHANISMS
 from benchmarks.pages import constants
-from benchmarks.study import Axis, Cells, Page, Results, Run, Selection, Study, grouped
+from benchmarks.study import (
+    Axis,
+    Cells,
+    Computed,
+    Page,
+    Results,
+    Run,
+    Selection,
+    Study,
+    computed,
+    grouped,
+)
 from emppi_ros.articulation import topology
 from emppi_ros.articulation.tracks import Noise, Tracks
-from emppi_ros.calibration import hardware, report, statistics
+from emppi_ros.calibration import report, statistics
 from emppi_ros.calibration.report import table
 
 NOISE = Noise()
@@ -59,7 +70,7 @@ class ArticulationCell(ArticulationRun):
 
 
 @dataclass(frozen=True)
-class ArticulationRow(ArticulationRun):
+class ArticulationRow(ArticulationRun, Computed):
     """
     What was inferred in a run.
 
@@ -79,7 +90,6 @@ class ArticulationRow(ArticulationRun):
 
     """
 
-    digest: str
     topology: bool
     right: bool
     undecided: bool
@@ -88,8 +98,6 @@ class ArticulationRow(ArticulationRun):
     rotation_deg: float
     axis_deg: tuple[float, ...]
     pivot_mm: tuple[float, ...]
-    compute_s: float
-    made_by: str
 
 
 class ArticulationStudy(Study):
@@ -153,13 +161,10 @@ recordings are not part of this package: --data is a folder that contains sturm_
             right = joint.kind == cell.kind
             inferred |= dict(topology=True, right=right, undecided=undecided, kind=kind)
         return ArticulationRow(
-            **cell.identity,
+            **computed(cell, began),
             **inferred,
-            digest=cell.digest,
             expected=cell.kind,
             rotation_deg=cell.rotation_deg,
-            compute_s=time.perf_counter() - began,
-            made_by=hardware.label(),
         )
 
     def page(self, results: Results) -> Page:

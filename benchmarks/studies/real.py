@@ -82,7 +82,7 @@ The recordings are not part of this package: --data is a folder with a folder fo
                 continue
             for one in list(dataset.read(place))[:count]:
                 cells += [
-                    RealCell(name, one, method, _digest(dataset, one, method))
+                    RealCell(name, one.name, method, one, _digest(dataset, one, method))
                     for method in _rows(dataset, one, selection.names['methods'])
                 ]
         if not cells:

@@ -11,7 +11,19 @@ from typing import ClassVar
 import numpy as np
 
 from benchmarks.pages import constants
-from benchmarks.study import Axis, Cells, Page, Results, Run, Selection, Study, described, grouped
+from benchmarks.study import (
+    Axis,
+    Cells,
+    Computed,
+    Page,
+    Results,
+    Run,
+    Selection,
+    Study,
+    computed,
+    described,
+    grouped,
+)
 from benchmarks.track import errors, videos
 from benchmarks.track.errors import PartErrors
 from benchmarks.track.estimators import (
@@ -24,7 +36,7 @@ from benchmarks.track.estimators import (
     SmoothedTracker,
 )
 from benchmarks.track.videos import CAMERA, IMAGES, VIDEOS, make
-from emppi_ros.calibration import hardware, statistics
+from emppi_ros.calibration import statistics
 from emppi_ros.calibration.report import table
 from emppi_ros.core import paths
 from emppi_ros.tracking import surfaces
@@ -65,15 +77,12 @@ class TrackCell(TrackRun):
 
 
 @dataclass(frozen=True)
-class TrackRow(TrackRun):
+class TrackRow(TrackRun, Computed):
     """The result of a cell."""
 
-    digest: str
     parts: Mapping[str, PartErrors]
     ms_p50: float  # processor time of an image
     ms_p95: float
-    compute_s: float
-    made_by: str
 
 
 @functools.cache
@@ -143,13 +152,10 @@ small_gicp is a reference that is used if it is named and installed.
         }
         low, high = 1e3 * np.quantile(seconds[1:], [0.5, 0.95])
         return TrackRow(
-            **cell.identity,
-            digest=cell.digest,
+            **computed(cell, began),
             parts=parts,
             ms_p50=float(low),
             ms_p95=float(high),
-            compute_s=time.perf_counter() - began,
-            made_by=hardware.label(),
         )
 
     def page(self, results: Results) -> Page:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.study import Run
+from benchmarks.study import Computed, Run, computed
 from benchmarks.video import baselines, control, films, forecast, pipeline
 from benchmarks.video.baselines import load_library
 from benchmarks.video.films import Film
@@ -19,7 +19,6 @@ from benchmarks.video.forecast import ForecastProblem, ImageErrors
 from benchmarks.video.mechanisms import MECHANISMS
 from benchmarks.video.pipeline import Followed, InferredMechanism
 from emppi_ros.articulation.topology import KinematicTree
-from emppi_ros.calibration import hardware
 from emppi_ros.core import paths
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError, IdentificationError
@@ -78,7 +77,7 @@ class VideoRun(Run):
 
 
 @dataclass(frozen=True)
-class VideoRow(VideoRun):
+class VideoRow(VideoRun, Computed):
     """
     The result of a film and a method.
 
@@ -103,7 +102,6 @@ class VideoRow(VideoRun):
 
     """
 
-    digest: str
     refused: str = ''
     axis_deg: float | None = None
     pivot_mm: float | None = None
@@ -112,8 +110,6 @@ class VideoRow(VideoRun):
     forecast: Mapping[str, ImageErrors] = field(default_factory=dict)
     rewards: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     rewards_with_truth: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    compute_s: float = 0.0
-    made_by: str = ''
 
     @property
     def error(self) -> float:
@@ -150,10 +146,8 @@ def compute(cell: VideoCell) -> VideoRow:
     began = time.perf_counter()
     seen = _seen(cell.mechanism, cell.seed)
     row = VideoRow(
-        **cell.identity,
-        digest=cell.digest,
+        **computed(cell, began),
         track_p95_mm=1e3 * float(np.max(np.quantile(seen.followed.errors, 0.95, axis=0))),
-        made_by=hardware.label(),
     )
     with tempfile.TemporaryDirectory() as folder:
         try:
