@@ -16,23 +16,11 @@ from emppi_ros.tracking.parts import PartConfig, PartsFile, PartsFileConfig, Tra
 
 
 class FilmedImage(NamedTuple):
-    """
-    An image with its truth.
+    """An image with its truth."""
 
-    Attributes
-    ----------
-    depth : (h, w) array
-        Measured depths [m], NaN where there is none.
-    poses : Poses
-        True poses of the parts.
-    labels : (h, w) array
-        True part of each pixel, negative where none is.
-
-    """
-
-    depth: Array
-    poses: Poses
-    labels: Ints
+    depth: Array  # (h, w): measured depths [m], NaN where there is none
+    poses: Poses  # true poses of the parts
+    labels: Ints  # (h, w): true part of each pixel, negative where none is
 
 
 class FilmedParts:

@@ -58,26 +58,13 @@ def computed(cell: Any, began: float, runs: int = 1) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Axis:
-    """
-    An option that selects names.
+    """An option that selects names."""
 
-    Attributes
-    ----------
-    kind : str
-        What a name is the name of, for messages.
-    names : collection of str
-        Allowed names; empty if the cells check them.
-    default : sequence of str, optional
-        Names that are selected without the option; empty for all, None if the cells choose.
-    help : str
-        Description; '' for the list of names.
-
-    """
-
-    kind: str
-    names: Collection[str] = ()
+    kind: str  # what a name is the name of, for messages
+    names: Collection[str] = ()  # allowed names; empty if the cells check them
+    # names that are selected without the option; empty for all, None if the cells choose
     default: Sequence[str] | None = ()
-    help: str = ''
+    help: str = ''  # description; '' for the list of names
 
     @property
     def selected(self) -> tuple[str, ...]:
@@ -125,32 +112,15 @@ class Results(NamedTuple):
 
 
 class Page(NamedTuple):
-    """
-    What a study reports.
+    """What a study reports."""
 
-    Attributes
-    ----------
-    values : mapping
-        Name -> a value, or the paragraphs that replace `{name}` in the template of the page.
-    tables : mapping
-        File name -> header and lines, for CSV.
-    figures : sequence of Path
-        Pictures that were written.
-    lines : iterable of str
-        The most important numbers, for the terminal.
-    data : mapping
-        The same, for JSON.
-    template : str
-        Name of the template in `benchmarks/studies`; '' for that of the study.
-
-    """
-
+    # name -> a value, or the paragraphs that replace `{name}` in the template of the page
     values: Mapping[str, Any]
-    tables: Mapping[str, Table]
-    figures: Sequence[Path]
-    lines: Iterable[str]
-    data: Mapping[str, Any]
-    template: str = ''
+    tables: Mapping[str, Table]  # file name -> header and lines, for CSV
+    figures: Sequence[Path]  # pictures that were written
+    lines: Iterable[str]  # the most important numbers, for the terminal
+    data: Mapping[str, Any]  # the same, for JSON
+    template: str = ''  # name of the template in `benchmarks/studies`; '' for that of the study
 
 
 def grouped(rows: Iterable[T], *names: str) -> dict[Any, list[T]]:

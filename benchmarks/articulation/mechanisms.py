@@ -212,25 +212,13 @@ class TrueJoint(NamedTuple):
 
 
 class TreeComparison(NamedTuple):
-    """
-    How an inferred tree differs from the truth.
+    """How an inferred tree differs from the truth."""
 
-    Attributes
-    ----------
-    topology : bool
-        Whether the same parts are joined, bodies that are welded together taken for one.
-    kinds : bool
-        Whether the types of all joints are right.
-    undecided : bool
-        Whether a type is undecided, and all others are right.
-    axis_rad, pivot_m : tuple of float
-        Errors of the axes, and of the places of hinges and screws across their axes.
-
-    """
-
+    # whether the same parts are joined, bodies that are welded together taken for one
     topology: bool
-    kinds: bool
-    undecided: bool
+    kinds: bool  # whether the types of all joints are right
+    undecided: bool  # whether a type is undecided, and all others are right
+    # errors of the axes, and of the places of hinges and screws across their axes
     axis_rad: tuple[float, ...]
     pivot_m: tuple[float, ...]
 

@@ -51,29 +51,15 @@ class ParameterEstimator(Protocol):
 
 @dataclass(frozen=True)
 class EstimatorKind:
-    """
-    One line of the registry.
+    """One line of the registry."""
 
-    Attributes
-    ----------
-    description : str
-        Shown in the help and in the report.
-    controller : str
-        Controller of the closed loop; others than 'emppi' have no belief.
-    changes : mapping
-        Changed keys of the task file.
-    made_by : str
-        'module:Class' of an estimator beside the particle filter, made from task and seed.
-    in_loop : bool
-        Whether the planner uses its belief. Others get the same measurements and commands as the
-        particle filter of the same world and seed.
-
-    """
-
-    description: str
-    controller: str = 'emppi'
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    description: str  # shown in the help and in the report
+    controller: str = 'emppi'  # controller of the closed loop; others than 'emppi' have no belief
+    changes: Mapping[str, Any] = field(default_factory=dict)  # changed keys of the task file
+    # 'module:Class' of an estimator beside the particle filter, made from task and seed
     made_by: str = ''
+    # whether the planner uses its belief. Others get the same measurements and commands as the
+    # particle filter of the same world and seed
     in_loop: bool = True
 
     @property

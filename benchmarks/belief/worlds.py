@@ -32,23 +32,13 @@ DESCRIPTIONS = {
 
 @dataclass(frozen=True)
 class World:
-    """
-    Changes of a task's simulation.
+    """Changes of a task's simulation."""
 
-    Attributes
-    ----------
-    truth : mapping
-        True values at the start by parameter name; the others are drawn.
-    simulation : mapping
-        Other keys of `simulation` in the task file.
-    duration_s : float, optional
-        Duration of a run [s], in place of the task's.
-
-    """
-
+    # true values at the start by parameter name; the others are drawn
     truth: Mapping[str, float] = field(default_factory=dict)
+    # other keys of `simulation` in the task file
     simulation: Mapping[str, Any] = field(default_factory=dict)
-    duration_s: float | None = None
+    duration_s: float | None = None  # duration of a run [s], in place of the task's
 
 
 def _changing(name: str, start: float, to: float, at_s: float, over_s: float = 0.0) -> World:

@@ -141,23 +141,12 @@ def _judo(optimizer: str, **changes: float) -> 'PeerPlanner':
 
 
 class PeerPlanner(NamedTuple):
-    """
-    How to create a planner.
-
-    Attributes
-    ----------
-    make : callable
-        Creates it.
-    has_own_settings : bool
-        Whether it does not read planner, cost and belief of the task file.
-    tasks : tuple of str
-        Tasks that it can plan; empty: all.
-
-    """
+    """How to create a planner."""
 
     make: Factory
+    # whether it does not read planner, cost and belief of the task file
     has_own_settings: bool = False
-    tasks: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()  # tasks that it can plan; empty: all
 
 
 LEARNER, FIXED = 'emppi', 'mppi'

@@ -50,28 +50,15 @@ _PENDULUM_ROWS = slice(400, 3400)  # after the release, before friction has take
 
 @dataclass(frozen=True)
 class RealRecording:
-    """
-    One recording: a table in the columns of `emppi identify`, and what its authors publish.
+    """One recording: a table in the columns of `emppi identify`, and what its authors publish."""
 
-    Attributes
-    ----------
-    name : str
-        Shown to users.
-    columns : mapping
-        Column name -> samples (n,).
-    published : mapping
-        Quantity -> value, as far as there is one.
-    models : mapping
-        Name of another model to forecast with -> its parameters, those of `Dataset.published`.
-    velocities : mapping
-        Joint -> recorded velocities (n,), for the online belief; empty: not recorded.
-
-    """
-
-    name: str
-    columns: Mapping[str, Array]
+    name: str  # shown to users
+    columns: Mapping[str, Array]  # column name -> samples (n,)
+    # quantity -> value, as far as there is one
     published: Mapping[str, float] = field(default_factory=dict)
+    # name of another model to forecast with -> its parameters, those of `Dataset.published`
     models: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    # joint -> recorded velocities (n,), for the online belief; empty: not recorded
     velocities: Mapping[str, Array] = field(default_factory=dict)
 
 

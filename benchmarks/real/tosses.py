@@ -40,26 +40,14 @@ _CORNERS = HALF_WIDTH_M * np.array(
 
 @dataclass(frozen=True)
 class Tosses:
-    """
-    T tosses from the first recorded row to rest, in the state of the model.
+    """T tosses from the first recorded row to rest, in the state of the model."""
 
-    Attributes
-    ----------
-    starts : State
-        The first rows, (T, 7) and (T, 6).
-    poses : (T, L, 7) array
-        Recorded poses, the last one repeated to the length of the longest toss.
-    velocities : (T, L, 6) array
-        Likewise: of the centre [m/s], and angular in the frame of the cube [rad/s].
-    rows : (T,) array
-        Number of rows of each toss.
-
-    """
-
-    starts: State
+    starts: State  # the first rows, (T, 7) and (T, 6)
+    # (T, L, 7): recorded poses, the last one repeated to the length of the longest toss
     poses: Array
+    # (T, L, 6): likewise: of the centre [m/s], and angular in the frame of the cube [rad/s]
     velocities: Array
-    rows: npt.NDArray[np.intp]
+    rows: npt.NDArray[np.intp]  # (T,): number of rows of each toss
 
     @property
     def seen(self) -> Bools:

@@ -47,56 +47,27 @@ class ArticulationRun(Run):
 
 @dataclass(frozen=True)
 class ArticulationCell(ArticulationRun):
-    """
-    A run to compute.
+    """A run to compute."""
 
-    Attributes
-    ----------
-    kind : str
-        Type of joint of a recording; '' if not known.
-    rotation_deg : float
-        Range of rotation of a recording; -1 if not measured.
-    tracks : Tracks or None
-        Those of a recording.
-    digest : str
-        Of the recording.
-
-    """
-
-    kind: str = ''
-    rotation_deg: float = -1.0
-    tracks: Tracks | None = None
-    digest: str = ''
+    kind: str = ''  # type of joint of a recording; '' if not known
+    rotation_deg: float = -1.0  # range of rotation of a recording; -1 if not measured
+    tracks: Tracks | None = None  # those of a recording
+    digest: str = ''  # of the recording
 
 
 @dataclass(frozen=True)
 class ArticulationRow(ArticulationRun, Computed):
-    """
-    What was inferred in a run.
+    """What was inferred in a run."""
 
-    Attributes
-    ----------
-    topology, right, undecided : bool
-        Whether the parts are joined correctly; whether all types are right, too; whether one is
-        undecided and no other is wrong.
-    kind : str
-        Of a recording: the inferred type, with the candidates if undecided.
-    expected : str
-        Of a recording: its type, '' if not known.
-    rotation_deg : float
-        Of a recording: range of rotation; -1 if not measured.
-    axis_deg, pivot_mm : tuple of float
-        Errors of the axes and pivots, where the type is right.
-
-    """
-
+    # whether the parts are joined correctly; whether all types are right, too; whether one is
+    # undecided and no other is wrong
     topology: bool
     right: bool
     undecided: bool
-    kind: str
-    expected: str
-    rotation_deg: float
-    axis_deg: tuple[float, ...]
+    kind: str  # of a recording: the inferred type, with the candidates if undecided
+    expected: str  # of a recording: its type, '' if not known
+    rotation_deg: float  # of a recording: range of rotation; -1 if not measured
+    axis_deg: tuple[float, ...]  # errors of the axes and pivots, where the type is right
     pivot_mm: tuple[float, ...]
 
 

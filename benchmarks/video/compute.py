@@ -78,37 +78,22 @@ class VideoRun(Run):
 
 @dataclass(frozen=True)
 class VideoRow(VideoRun, Computed):
-    """
-    The result of a film and a method.
+    """The result of a film and a method."""
 
-    Attributes
-    ----------
-    refused : str
-        Why there is no result; '' if there is one.
-    axis_deg, pivot_mm : float
-        Errors: of the worst axis, and of the worst hinge; None if the tree is wrong.
-    track_p95_mm : float
-        95 % quantile of the errors of the parts' frames, of the worst part.
-    parameters : mapping
-        Name -> result.
-    forecast : mapping
-        Errors of a forecast with the parameters found, by the name of the method. Rows of the
-        first method also have those with the true parameters, and without motion. Films in SEEDS
-        that are not WHOLE have neither forecasts nor rewards.
-    rewards : mapping
-        Control task -> rewards with models of the posterior.
-    rewards_with_truth : mapping
-        The same with the true parameters, which only rows of the first method have.
-
-    """
-
-    refused: str = ''
+    refused: str = ''  # why there is no result; '' if there is one
+    # errors: of the worst axis, and of the worst hinge; None if the tree is wrong
     axis_deg: float | None = None
     pivot_mm: float | None = None
+    # 95 % quantile of the errors of the parts' frames, of the worst part
     track_p95_mm: float = 0.0
-    parameters: Mapping[str, ParameterResult] = field(default_factory=dict)
+    parameters: Mapping[str, ParameterResult] = field(default_factory=dict)  # name -> result
+    # errors of a forecast with the parameters found, by the name of the method. Rows of the first
+    # method also have those with the true parameters, and without motion. Films in SEEDS that are
+    # not WHOLE have neither forecasts nor rewards
     forecast: Mapping[str, ImageErrors] = field(default_factory=dict)
+    # control task -> rewards with models of the posterior
     rewards: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    # the same with the true parameters, which only rows of the first method have
     rewards_with_truth: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property

@@ -23,37 +23,15 @@ _STIFFNESS, _DAMPING = (
 
 
 class Film(NamedTuple):
-    """
-    A video with what else was recorded, and the truth.
-
-    Attributes
-    ----------
-    mechanism : FilmedMechanism
-        What was filmed.
-    truth : dict
-        Parameter -> value.
-    time : (T,) array
-        Of the images [s].
-    images : list
-        Depths (h, w) [m].
-    poses : list of Poses
-        True poses of the parts.
-    clock : (n,) array
-        Times of the forces [s].
-    force : (n, nu) array
-        The recorded forces [N], each value until the next time.
-    camera : Camera
-        Its intrinsics and pose.
-
-    """
+    """A video with what else was recorded, and the truth."""
 
     mechanism: FilmedMechanism
-    truth: dict[str, float]
-    time: Array
-    images: list[Array]
-    poses: list[Poses]
-    clock: Array
-    force: Array
+    truth: dict[str, float]  # parameter -> value
+    time: Array  # (T,): of the images [s]
+    images: list[Array]  # depths (h, w) [m]
+    poses: list[Poses]  # true poses of the parts
+    clock: Array  # (n,): times of the forces [s]
+    force: Array  # (n, nu): the recorded forces [N], each value until the next time
     camera: Camera
 
     def first(self, count: int) -> 'Film':

@@ -44,26 +44,12 @@ class ImageErrors:
 
 
 class ForecastProblem(NamedTuple):
-    """
-    What was seen of a new film, and what followed.
-
-    Attributes
-    ----------
-    film : Film
-        The new film.
-    positions : mapping
-        Joint -> positions (SEEN,) in the first images.
-    parts : FilmedParts
-        The parts, to be rendered.
-    depths : (AHEAD, h, w) array
-        True depths of the later images [m].
-
-    """
+    """What was seen of a new film, and what followed."""
 
     film: Film
-    positions: dict[str, Array]
-    parts: FilmedParts
-    depths: Array
+    positions: dict[str, Array]  # joint -> positions (SEEN,) in the first images
+    parts: FilmedParts  # to be rendered
+    depths: Array  # (AHEAD, h, w): true depths of the later images [m]
 
 
 def prepare(film: Film, tree: KinematicTree, seed: int) -> ForecastProblem:
