@@ -247,7 +247,14 @@ def joints(mechanism: Mechanism) -> list[TrueJoint]:
 def compare(tree: KinematicTree, mechanism: Mechanism) -> TreeComparison:
     """Return how an inferred tree differs from the mechanism that moved."""
     true = joints(mechanism)
-    weld = _groups([(one.parent, one.child) for one in true if one.kind == 'static'])
+    welded = {one.child: one.parent for one in true if one.kind == 'static'}
+
+    def weld(name: str) -> str:
+        """Return the part that a part is welded to, or itself."""
+        while name in welded:
+            name = welded[name]
+        return name
+
     # a free joint on the world says that nothing holds a part: which part has it is arbitrary
     expected = {
         frozenset((weld(one.parent), weld(one.child))): one
@@ -303,21 +310,3 @@ def errors(mechanism: Mechanism, true: TrueJoint, found: TreeJoint) -> tuple[flo
     sine = np.linalg.norm(np.cross(axis, found.model.axis))
     angle = np.arctan2(sine, abs(float(axis @ found.model.axis)))
     return float(angle), float(np.linalg.norm(across))
-
-
-class _Groups(dict[str, str]):
-    """Names by the first name of their group."""
-
-    def __call__(self, name: str) -> str:
-        while name in self:
-            name = self[name]
-        return name
-
-
-def _groups(pairs: list[tuple[str, str]]) -> _Groups:
-    result = _Groups()
-    for first, second in pairs:
-        a, b = result(first), result(second)
-        if a != b:
-            result[b] = a
-    return result

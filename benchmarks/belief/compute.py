@@ -10,6 +10,7 @@ from benchmarks.belief import estimators
 from benchmarks.belief.estimators import Observers, Record
 from benchmarks.belief.runs import BeliefCell, BeliefRow, ParameterSeries
 from benchmarks.paper.cells import parse_with_threads
+from benchmarks.paper.compute import thinned
 from benchmarks.study import computed
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.app.trace import Trace
@@ -28,7 +29,6 @@ from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.task import Task
 
 LEAST_S = 6.0  # duration of a run also after success
-MAX_TIMES = 60  # of a series: more are not visible in a plot
 
 
 def compute(cells: Sequence[BeliefCell], threads: int | None = None) -> list[BeliefRow]:
@@ -103,7 +103,7 @@ def _row(
         success, time_s = success_after_change(task, trace, changes)
         success = success and not pending  # a load that was never picked up
     beliefs = record.beliefs if cell.kind.believes else []
-    chosen = _thinned(len(beliefs))
+    chosen = thinned(len(beliefs)) if beliefs else []
     return BeliefRow(
         **base,
         success=success,
@@ -132,13 +132,6 @@ def success_after_change(task: Task, trace: Trace, changes: Changes) -> tuple[bo
         ):
             return True, frame.time - start
     return False, limit
-
-
-def _thinned(count: int) -> list[int]:
-    """Return up to MAX_TIMES of `count` indices, with the first and the last."""
-    if not count:
-        return []
-    return np.unique(np.linspace(0, count - 1, min(count, MAX_TIMES)).round().astype(int)).tolist()
 
 
 def series(

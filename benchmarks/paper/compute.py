@@ -11,10 +11,13 @@ from benchmarks.paper.cells import (
     LEARNER,
     LEARNING,
     RISK,
+    AttemptResult,
     Cell,
+    EstimateSeries,
+    ParameterEstimate,
+    Row,
     parse_with_threads,
 )
-from benchmarks.paper.rows import AttemptResult, EstimateSeries, ParameterEstimate, Row
 from benchmarks.study import computed
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.app.trace import Trace
@@ -164,12 +167,16 @@ def estimates(task: Task, truth: Array, belief: Belief) -> dict[str, ParameterEs
     }
 
 
+def thinned(count: int) -> list[int]:
+    """Return up to MAX_TIMES of `count` indices, with the first and the last."""
+    return np.unique(np.linspace(0, count - 1, min(count, MAX_TIMES)).round().astype(int)).tolist()
+
+
 def estimate_series(
     task: Task, truth: Array, beliefs: Sequence[tuple[float, Belief]]
 ) -> EstimateSeries:
     """Return the means of stamped beliefs, thinned evenly; the first and last are kept."""
-    count = min(len(beliefs), MAX_TIMES)
-    chosen = np.unique(np.linspace(0, len(beliefs) - 1, count).round().astype(int))
+    chosen = thinned(len(beliefs))
     means = np.array([errors.mean(task, beliefs[i][1], truth) for i in chosen])
     return EstimateSeries(
         times=tuple(float(beliefs[i][0]) for i in chosen),

@@ -12,8 +12,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter
 import numpy as np
 
-from benchmarks.paper.cells import CONTROLLERS, LEARNER, LEARNING, SUCCESS
-from benchmarks.paper.rows import Row
+from benchmarks.paper.cells import CONTROLLERS, LEARNER, LEARNING, SUCCESS, Row
 from benchmarks.paper.summary import Summary, by_task, learners
 from emppi_ros.core.arrays import Array
 from emppi_ros.viz.palette import BLUE, GREY, ORANGE, RED

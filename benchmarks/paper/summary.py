@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from benchmarks.paper import cells
-from benchmarks.paper.rows import Row
+from benchmarks.paper.cells import Row
 from benchmarks.study import grouped, if_any
 from emppi_ros.calibration import statistics
 from emppi_ros.calibration.statistics import Mean, Share, plain

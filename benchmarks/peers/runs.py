@@ -16,8 +16,7 @@ import numpy as np
 
 from benchmarks.belief.estimators import EMPPI
 from benchmarks.belief.runs import code_digest
-from benchmarks.paper.cells import changed
-from benchmarks.paper.rows import ParameterEstimate
+from benchmarks.paper.cells import ParameterEstimate, changed
 from benchmarks.peers.planners import LEARNER, PEERS
 from benchmarks.study import Computed, Run
 from emppi_ros.core import config, paths

@@ -10,9 +10,8 @@ from benchmarks.belief import compute as belief_runs
 from benchmarks.belief.estimators import EMPPI
 from benchmarks.belief.runs import code_digest
 from benchmarks.belief.worlds import in_world
-from benchmarks.paper.cells import LEARNER, parse_with_threads, task_digest
+from benchmarks.paper.cells import LEARNER, ParameterEstimate, parse_with_threads, task_digest
 from benchmarks.paper.compute import estimates
-from benchmarks.paper.rows import ParameterEstimate
 from benchmarks.robustness.sweeps import SWEEPS
 from benchmarks.study import Computed, Run, computed, grouped, if_any, ordered
 from emppi_ros.app.closed_loop import ClosedLoop

@@ -59,11 +59,9 @@ class ArticulationCell(ArticulationRun):
 class ArticulationRow(ArticulationRun, Computed):
     """What was inferred in a run."""
 
-    # whether the parts are joined correctly; whether all types are right, too; whether one is
-    # undecided and no other is wrong
-    topology: bool
-    right: bool
-    undecided: bool
+    topology: bool  # whether the parts are joined correctly
+    right: bool  # whether all types are right, too
+    undecided: bool  # whether a type is undecided, and no other is wrong
     kind: str  # of a recording: the inferred type, with the candidates if undecided
     expected: str  # of a recording: its type, '' if not known
     rotation_deg: float  # of a recording: range of rotation; -1 if not measured

@@ -12,11 +12,12 @@ from benchmarks.paper.cells import (
     RISK_SIZE,
     SUCCESS,
     Cell,
+    ParameterEstimate,
     Request,
+    Row,
 )
 from benchmarks.paper.claims import Verdict
 from benchmarks.paper.compute import compute
-from benchmarks.paper.rows import ParameterEstimate, Row
 from benchmarks.paper.summary import SuccessAndTime, Summary, as_json, summarize
 from benchmarks.row_store import Table
 from benchmarks.study import Axis, Cells, Page, Results, Selection, Study

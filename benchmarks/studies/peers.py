@@ -5,7 +5,7 @@ from pathlib import Path
 import statistics
 from typing import Any, ClassVar
 
-from benchmarks.peers import judo, plots, runs, summary
+from benchmarks.peers import judo, runs, summary
 from benchmarks.peers.compute import FINAL_PARTS, PARTS, compute
 from benchmarks.peers.planners import FIXED, LEARNER, PEERS
 from benchmarks.peers.runs import PEER_TASKS, QUICK_S, WORLDS, PeerCell, PeerRow
@@ -87,7 +87,7 @@ an environment of its own, and runs this there.
         rows: Sequence[PeerRow] = results.rows
         groups = summary.summarize(rows)
         durations = {row.task: row.limit_s for row in rows}
-        figures = plots.write_all(groups, durations, results.folder)
+        figures = summary.write_plots(groups, durations, results.folder)
         better = [*_better(groups), *_lighter(groups)]
         against = [one for one in groups if one.behind is not None]
         values = {

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from benchmarks.belief.compute import LEAST_S
-from benchmarks.paper.cells import LEARNER, ORACLE, changed
-from benchmarks.paper.rows import ParameterEstimate
+from benchmarks.paper.cells import LEARNER, ORACLE, ParameterEstimate, changed
 from benchmarks.robustness import load, plots, runs
 from benchmarks.robustness.runs import PointSummary, RobustnessCell, RobustnessRow
 from benchmarks.robustness.sweeps import SWEEPS

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.paper import cells
-from benchmarks.paper.cells import Cell
-from benchmarks.paper.rows import EstimateSeries, ParameterEstimate, Row
+from benchmarks.paper.cells import Cell, EstimateSeries, ParameterEstimate, Row
 
 
 @pytest.fixture

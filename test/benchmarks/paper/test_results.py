@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import runner
 from benchmarks.paper import cells, plots
-from benchmarks.paper.rows import AttemptResult, EstimateSeries, ParameterEstimate
+from benchmarks.paper.cells import AttemptResult, EstimateSeries, ParameterEstimate
 from benchmarks.paper.summary import summarize
 from benchmarks.studies.paper import PAPER, PaperStudy, settings_lines
 from benchmarks.study import Results

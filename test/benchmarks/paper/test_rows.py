@@ -6,8 +6,7 @@ import dataclasses
 import pytest
 
 from benchmarks import row_store
-from benchmarks.paper.cells import Cell
-from benchmarks.paper.rows import AttemptResult, Row
+from benchmarks.paper.cells import AttemptResult, Cell, Row
 from benchmarks.row_store import RowStore, complete
 from benchmarks.studies import paper
 from emppi_ros.core.errors import BenchError

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import runner
-from benchmarks.peers import plots, summary
+from benchmarks.peers import summary
 from benchmarks.peers.planners import PEERS
 from benchmarks.peers.runs import PeerRow
 from benchmarks.row_store import RowStore
@@ -98,7 +98,7 @@ def test_the_report_has_every_number_and_the_errors_of_the_belief(
 
 def test_every_planner_has_a_line_of_its_own_in_the_plot(make_row: Make) -> None:
     found = [make_row(planner=name, seed=seed) for name in PEERS for seed in range(2)]
-    (axis,) = plots.rewards(summary.summarize(found), 10.0).axes
+    (axis,) = summary.rewards(summary.summarize(found), 10.0).axes
     assert len({(line.get_color(), line.get_linestyle()) for line in axis.lines}) == len(PEERS)
 
 
