@@ -24,8 +24,7 @@ from benchmarks.study import (
     described,
     grouped,
 )
-from benchmarks.track import errors, videos
-from benchmarks.track.errors import PartErrors
+from benchmarks.track import estimators, videos
 from benchmarks.track.estimators import (
     JOINTED,
     OURS,
@@ -33,6 +32,7 @@ from benchmarks.track.estimators import (
     SMOOTHED,
     TRACKERS,
     EstimatedPoses,
+    PartErrors,
     SmoothedTracker,
 )
 from benchmarks.track.videos import CAMERA, IMAGES, VIDEOS, make
@@ -92,8 +92,8 @@ def code_digest(tracker: str) -> str:
     files = [file for name in folders for file in sorted((paths.PACKAGE / name).glob('*.py'))]
     if tracker != SMOOTHED:
         files = [file for file in files if file.name not in _SMOOTHER]
-    names = ('videos.py', 'estimators.py', 'errors.py')
-    files += [paths.PACKAGE.parent / 'benchmarks' / 'track' / name for name in names]
+    folder = paths.PACKAGE.parent / 'benchmarks' / 'track'
+    files += [folder / 'videos.py', folder / 'estimators.py']
     files += [paths.ASSETS / video.file for video in VIDEOS.values()]
     return hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]
 
@@ -147,7 +147,7 @@ small_gicp is a reference that is used if it is named and installed.
             seconds = [image_s + share for image_s in seconds]
         shapes = [surface.shape for surface in surfaces.sample_surfaces(video.model, video.bodies)]
         parts = {
-            name: errors.errors_of(video, estimates, part, shapes[part], axes)
+            name: estimators.errors_of(video, estimates, part, shapes[part], axes)
             for part, (name, axes) in enumerate(VIDEOS[cell.video].parts.items())
         }
         low, high = 1e3 * np.quantile(seconds[1:], [0.5, 0.95])

@@ -184,7 +184,7 @@ def test_a_wrong_tree_is_refused(found) -> None:
 def test_errors_are_relative_and_intervals_hold_the_truth() -> None:
     inside, outside = ParameterResult(1.1, 0.9, 1.2, 1.0), ParameterResult(2.2, 2.1, 2.3, 2.0)
     assert inside.inside and not outside.inside
-    row = VideoRow('rott', OWN, 0, '', parameters={'a': inside, 'b': outside})
+    row = VideoRow('rott', OWN, 0, digest='', parameters={'a': inside, 'b': outside})
     assert row.error == pytest.approx(0.1)
 
 
