@@ -1,4 +1,4 @@
-"""Plots of the benchmark: success, regret, times, and curves over time."""
+"""Plots of the benchmark: success, regret, times, and curves over time; joints in a scene."""
 
 from collections.abc import Callable, Mapping, Sequence
 import functools
@@ -12,10 +12,17 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter
 import numpy as np
 
-from benchmarks.paper.cells import CONTROLLERS, LEARNER, LEARNING, SUCCESS, Row
+from benchmarks.paper.cells import CONTROLLERS, LEARNER, LEARNING, SUCCESS, Cell, Row
 from benchmarks.paper.summary import Summary, by_task, learners
+from benchmarks.study import grouped
+from emppi_ros.app.closed_loop import ClosedLoop
+from emppi_ros.core import config
 from emppi_ros.core.arrays import Array
+from emppi_ros.model.uncertain_joints import AXES
+from emppi_ros.tasks.task import parse_task
+from emppi_ros.viz import renderer
 from emppi_ros.viz.palette import BLUE, GREY, ORANGE, RED
+from emppi_ros.viz.report import joint_pictures, recording
 from emppi_ros.viz.report.plots import styled
 
 GREEN = '#3a8f5c'
@@ -236,3 +243,35 @@ def _legend(figure: Figure, values: Mapping[str, Mapping[str, object]]) -> None:
     marks = [Patch(facecolor=COLORS[name]) for name in names]
     if names != [LEARNER]:
         figure.legend(marks, names, loc='outside lower center', ncols=len(names))
+
+
+def write_joint_pictures(
+    cells: Sequence[Cell], folder: Path, say: Callable[[str], None]
+) -> list[Path]:
+    """
+    Write `articulation_TASK.png` of EMPPI's first run of each task with an uncertain joint.
+
+    Rows hold no particles, but the same cell gives the same bits: it is run again, unless the
+    picture exists. `say` receives messages about that, and about a missing renderer.
+    """
+    written: list[Path] = []
+    learned = [cell for cell in cells if (cell.study, cell.controller) == (SUCCESS, LEARNER)]
+    for cell in (first for first, *_ in grouped(learned, 'task').values()):
+        parameters = config.parse(cell.text, cell.task).get('parameters', {})
+        if not any(entry.get('field') in AXES for entry in parameters.values()):
+            continue
+        name = f'articulation_{cell.task}'
+        drawn = sorted(folder.glob(f'{name}*.png'))
+        if kept := [path for path in drawn if joint_pictures.source_of(path) == cell.digest]:
+            written += kept
+            continue
+        try:
+            renderer.check_renderer()
+            say(f'drawing the belief about the joint in {cell.task}')
+            task = parse_task(cell.text, cell.task)
+            record = recording.of_trace(ClosedLoop(task, cell.seed, cell.controller).run())
+            written += joint_pictures.write_all(task, record, folder, name, cell.digest)
+        except renderer.RenderError as error:
+            say(f'no pictures of the belief about joints: {error}')
+            break
+    return written

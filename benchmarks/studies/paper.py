@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from benchmarks import runner
-from benchmarks.paper import cells, claims, joint_pictures, plots
+from benchmarks.paper import cells, claims, plots
 from benchmarks.paper.cells import (
     CONTROLLERS,
     MEASURES,
@@ -110,7 +110,7 @@ Run tasks with several controllers and many seeds, and check the paper's claims.
         rows: Sequence[Row] = results.rows
         summary = summarize(rows)
         figures = plots.write_all(rows, summary, results.folder)
-        figures += joint_pictures.write_all(results.cells, results.folder, runner.say)
+        figures += plots.write_joint_pictures(results.cells, results.folder, runner.say)
         verdicts = claims.judge(summary)
         settings = settings_lines(results.cells)
         calibration = list(summary.calibration.values())

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import pages
 from benchmarks.belief import worlds
-from benchmarks.paper import joint_pictures
+from benchmarks.paper import plots
 from benchmarks.study import Results
 from emppi_ros.core import config
 
@@ -29,7 +29,7 @@ STUDIES = {
 @pytest.mark.parametrize('folder', STUDIES)
 def test_a_page_is_that_of_its_published_rows(folder, tmp_path, monkeypatch):
     pictures = [ROOT / 'docs' / folder / f'{name}.png' for name in _articulations(folder)]
-    monkeypatch.setattr(joint_pictures, 'write_all', lambda *_: pictures)  # from runs, not rows
+    monkeypatch.setattr(plots, 'write_joint_pictures', lambda *_: pictures)  # from runs, not rows
     monkeypatch.setattr(Figure, 'savefig', lambda *_, **__: None)
     study = importlib.import_module(f'benchmarks.studies.{STUDIES[folder]}').STUDY
     rows = [config.build(study.row, row, folder) for row in published.rows(folder)]
