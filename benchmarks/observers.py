@@ -140,17 +140,14 @@ def measure(
     task: str, turns: int, seconds: float, seed: int, advance: Callable[[float], None]
 ) -> dict[str, list[list[float]]]:
     """Return planning times [ms] by kind of observer and turn."""
-    bench = ObserverBenchmark(task, seed)
     times: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
-    try:
+    with contextlib.closing(ObserverBenchmark(task, seed)) as bench:
         bench.warm_up()
         for turn in range(turns):
             # alternate the order: the speed of a machine drifts
             for kind in KINDS if turn % 2 == 0 else KINDS[::-1]:
                 times[kind].append(bench.turn(kind, seconds))
                 advance(sum(map(len, times.values())))
-    finally:
-        bench.close()
     return times
 
 

@@ -26,7 +26,7 @@ class RowStore:
 
     def __init__(self, folder: Path, kind: type[Any]) -> None:
         """Create the folder if it does not exist, and read its rows of the class `kind`."""
-        self.folder, self.path = folder, folder / ROWS
+        self.path = folder / ROWS
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._cut_torn_line()

@@ -105,7 +105,7 @@ def run(study: Study, options: argparse.Namespace) -> None:
         counts['runs'] = len(rows)
     else:
         raise BenchError(f'--so-far: none of these runs is finished in {store.path}')
-    results = Results(rows, options.out, selection, wanted)
+    results = Results(rows, options.out, wanted)
     data, lines = write(study, results, _provenance(options), skipped)
     if options.json:
         print(output.to_json({**counts, 'out': str(options.out), **data}), flush=True)

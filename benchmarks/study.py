@@ -107,7 +107,6 @@ class Results(NamedTuple):
 
     rows: Sequence[Any]
     folder: Path  # of the figures
-    selection: Selection
     cells: Sequence[Any] = ()  # also those that are not finished
 
 
@@ -163,7 +162,6 @@ class Study(ABC):
     seeds: ClassVar[Sequence[int] | None] = None  # None: no option `--seeds`
     seeds_help: ClassVar[str] = ''  # '': the first and the last one
     quick: ClassVar[str]  # what a quick run is
-    quick_seeds: ClassVar[int] = 1
     outdated_by: ClassVar[str]  # what a row was computed with, and may have changed
     parallel: ClassVar[bool] = True  # False: runs are timed, and computed one after the other
     # of this class or a module: the row of a cell, and optionally of the threads of a planner
@@ -188,7 +186,7 @@ class Study(ABC):
                     raise ConfigError(f'--{name}: {unknown(self.axes[name].kind, one, allowed)}')
         chosen = {name: names.get(name) or axis.selected for name, axis in self.axes.items()}
         if seeds is None:
-            seeds = (self.seeds or ())[: self.quick_seeds if quick else None]
+            seeds = (self.seeds or ())[: 1 if quick else None]
         return Selection(chosen, seeds, quick, options or argparse.Namespace())
 
     @abstractmethod

@@ -48,10 +48,8 @@ def read(folder: Path) -> Iterator[RealTrack]:
         content = gzip.decompress(path.read_bytes())
         try:
             rows = np.array([line.split() for line in content.split(b'\n') if line.strip()], float)
-            position, quaternion = (
-                rows[:, :3],
-                rows[:, [6, 3, 4, 5]] if rows.shape[1] > 3 else None,
-            )
+            position = rows[:, :3]
+            quaternion = rows[:, [6, 3, 4, 5]] if rows.shape[1] > 3 else None
         except (ValueError, IndexError) as error:
             raise BenchError(f'{path}: expected rows of 3 or 7 numbers: {error}') from None
         part = tracks.from_arrays(PART, position, quaternion)

@@ -50,18 +50,13 @@ def compute(cell: Cell, threads: int | None = None) -> Row:
         if cell.study == CALIBRATION:
             trace, prior = run_open_loop(task, cell.seed)
         else:
-            trace, prior = _run_closed_loop(task, cell)
+            controller = LEARNER if cell.study == RISK else cell.controller
+            loop = ClosedLoop(task, cell.seed, controller)
+            prior = loop.filter.belief
+            trace = loop.run(stop_at_success=cell.study != LEARNING)
     except EmppiError as error:
         raise type(error)(f'{cell}: {error}') from None
     return _row(cell, task, trace, prior, began)
-
-
-def _run_closed_loop(task: Task, cell: Cell) -> tuple[Trace, Belief]:
-    """Return the trace of a controlled run, and the prior."""
-    controller = LEARNER if cell.study == RISK else cell.controller
-    loop = ClosedLoop(task, cell.seed, controller)
-    prior = loop.filter.belief
-    return loop.run(stop_at_success=cell.study != LEARNING), prior
 
 
 def _row(cell: Cell, task: Task, trace: Trace, prior: Belief, began: float) -> Row:

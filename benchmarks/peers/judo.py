@@ -31,16 +31,13 @@ def version() -> str:
     return f'judo-rai {importlib.metadata.version("judo-rai")}'
 
 
-def _without_meshes(*_args: Any, **_keys: Any) -> None:
-    """Replace Judo's download: the tasks of this benchmark have no meshes."""
-
-
 class JudoTask:
     """A task of Judo: its start states and its reward."""
 
     def __init__(self, name: str, seed: int = 0) -> None:
         """Create the task by its name in Judo, and draw its start state."""
-        vars(load('judo.tasks.base')).update(download_and_extract_meshes=_without_meshes)
+        # in place of Judo's download: the tasks of this benchmark have no meshes
+        vars(load('judo.tasks.base')).update(download_and_extract_meshes=lambda *_, **__: None)
         if name in SETTINGS_OF:
             _register()
         tasks = load('judo.tasks').get_registered_tasks()

@@ -86,6 +86,7 @@ an environment of its own, and runs this there.
         """Return where others are better, and a table for each task and world."""
         rows: Sequence[PeerRow] = results.rows
         groups = summary.summarize(rows)
+        seeds = sorted({row.seed for row in rows})
         durations = {row.task: row.limit_s for row in rows}
         figures = summary.write_plots(groups, durations, results.folder)
         better = [*_better(groups), *_lighter(groups)]
@@ -100,7 +101,7 @@ an environment of its own, and runs this there.
                 for text in _task(name, rows, groups, figure)
             ],
             'own_engines': list(_own_engines(groups)),
-            'seeds': _seeds(rows),
+            'seeds': f'{len(seeds)} seeds ({seeds[0]} to {seeds[-1]})',
             'makers': '; '.join(sorted({row.made_by for row in rows})),
             'rollouts': rows[0].rollouts,
             'threads': rows[0].threads,
@@ -111,11 +112,6 @@ an environment of its own, and runs this there.
         data = {'groups': list(map(summary.as_json, groups))}
         tables = {'table.csv': (_COLUMNS, lines)}
         return Page(values, tables, figures, summary.lines(groups), data)
-
-
-def _seeds(rows: Sequence[PeerRow]) -> str:
-    seeds = sorted({row.seed for row in rows})
-    return f'{len(seeds)} seeds ({seeds[0]} to {seeds[-1]})'
 
 
 def _task(

@@ -165,7 +165,10 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
     estimated = [row for row in found if row.quantities]
     if estimated:
         header = [f'{quantity} [{unit}]' for quantity, unit in dataset.units.items()]
-        yield table(('recording', 'method', *header), map(_estimates, estimated))
+        lines = [
+            [row.recording, row.method, *map(_show, row.quantities.values())] for row in estimated
+        ]
+        yield table(('recording', 'method', *header), lines)
         published = [
             f'{quantity} {one.published:.4g}'
             for quantity, one in estimated[0].quantities.items()
@@ -201,14 +204,6 @@ def _score_table(rows: Sequence[RealRow]) -> str:
     if len(names) > len(heads):
         names, heads, cells = heads, names, [list(column) for column in zip(*cells, strict=True)]
     return table(['', *names], ([head, *line] for head, line in zip(heads, cells, strict=True)))
-
-
-def _estimates(row: RealRow) -> list[object]:
-    return [
-        row.recording,
-        row.method,
-        *map(_show, row.quantities.values()),
-    ]
 
 
 def _show(one: Estimate) -> str:

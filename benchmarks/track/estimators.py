@@ -76,25 +76,19 @@ class SmoothedTracker(RenderingTracker):
         return [_as_poses(one) for one in smoothed]
 
 
-class JointedTracker:
+class JointedTracker(RenderingTracker):
     """This package, in a second pass: on the joints that a first pass of the video showed."""
 
     def __init__(self, video: MadeVideo) -> None:
         """Track free parts from their true poses, and infer their joints."""
-        first = RenderingTracker(video)
+        super().__init__(video)
         for index in range(len(video.images)):
-            first.track(index)
-        names = first.parts.names
-        time = np.arange(len(first.found)) / RATE_HZ
-        tree = topology.infer(tracks.from_estimates(names, time, first.found))
-        model = mujoco.MjModel.from_xml_string(mjcf.to_text(tree))
-        jointed = JointedParts(model, names)
-        self._video = video
-        self._tracker = PartTracker(first.parts, video.camera, jointed=jointed)
-
-    def track(self, index: int) -> EstimatedPoses:
-        """Return the poses in an image."""
-        return _as_poses(self._tracker.track(index / RATE_HZ, self._video.images[index]))
+            self.track(index)
+        names = self.parts.names
+        time = np.arange(len(self.found)) / RATE_HZ
+        tree = topology.infer(tracks.from_estimates(names, time, self.found))
+        jointed = JointedParts(mujoco.MjModel.from_xml_string(mjcf.to_text(tree)), names)
+        self.tracker = PartTracker(self.parts, video.camera, jointed=jointed)
 
 
 def _as_poses(found: Sequence[PartEstimate]) -> EstimatedPoses:

@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 import tempfile
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -130,16 +130,14 @@ def compute(cell: VideoCell) -> VideoRow:
         load_library(module)
     began = time.perf_counter()
     seen = _seen(cell.mechanism, cell.seed)
-    row = VideoRow(
-        **computed(cell, began),
-        track_p95_mm=1e3 * float(np.max(np.quantile(seen.followed.errors, 0.95, axis=0))),
-    )
+    worst = np.max(np.quantile(seen.followed.errors, 0.95, axis=0))
+    found: dict[str, Any] = {'track_p95_mm': 1e3 * float(worst)}
     with tempfile.TemporaryDirectory() as folder:
         try:
-            row = _identify(row, cell, seen, Path(folder))
+            found |= _identify(cell, seen, Path(folder))
         except EmppiError as error:
-            row = replace(row, refused=str(error).replace(folder, ''))
-    return replace(row, compute_s=time.perf_counter() - began)
+            found['refused'] = str(error).replace(folder, '')
+    return VideoRow(**computed(cell, began), **found)
 
 
 class _Seen(NamedTuple):
@@ -167,8 +165,8 @@ def _new_film(mechanism: str, seed: int) -> ForecastProblem:
     return forecast.prepare(film, tree, seed)
 
 
-def _identify(row: VideoRow, cell: VideoCell, seen: _Seen, folder: Path) -> VideoRow:
-    """Return the row with parameters, forecasts and rewards."""
+def _identify(cell: VideoCell, seen: _Seen, folder: Path) -> dict[str, Any]:
+    """Return parameters, forecasts and rewards, as fields of a row."""
     film, _, tree = seen
     if isinstance(tree, IdentificationError):
         raise tree
@@ -180,20 +178,17 @@ def _identify(row: VideoRow, cell: VideoCell, seen: _Seen, folder: Path) -> Vide
     true = np.array([film.truth[name] for name in names])
     own = cell.method == OWN
     thetas = {cell.method: middle} | ({TRUTH: true} if own else {})
-    return replace(
-        row,
-        axis_deg=angle,
-        pivot_mm=pivot,
-        parameters={
-            name: ParameterResult(*numbers)
-            for name, *numbers in zip(
-                names, *(one.tolist() for one in (middle, low, high, true)), strict=True
-            )
+    numbers = zip(*(one.tolist() for one in (middle, low, high, true)), strict=True)
+    return {
+        'axis_deg': angle,
+        'pivot_mm': pivot,
+        'parameters': {
+            name: ParameterResult(*of_name) for name, of_name in zip(names, numbers, strict=True)
         },
-        forecast=_forecast(mechanism, cell, thetas) if cell.is_whole else {},
-        rewards=_rewards(mechanism, film, samples, cell, folder),
-        rewards_with_truth=_rewards(mechanism, film, None, cell, folder) if own else {},
-    )
+        'forecast': _forecast(mechanism, cell, thetas) if cell.is_whole else {},
+        'rewards': _rewards(mechanism, film, samples, cell, folder),
+        'rewards_with_truth': _rewards(mechanism, film, None, cell, folder) if own else {},
+    }
 
 
 def _forecast(

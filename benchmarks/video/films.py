@@ -16,10 +16,7 @@ RATE_HZ, SECONDS = 30.0, 10.0
 CAMERA = DepthCameraConfig(rate_hz=RATE_HZ)
 _MIDDLE = 0.5  # of each range, in the logarithm, that true values are drawn from
 _PUSH = 3.0  # m/s^2: forces over the mass of all parts
-_STIFFNESS, _DAMPING = (
-    4.0,
-    2.0,
-)  # 1/s^2, 1/s, times mass: forces that bring it back
+_STIFFNESS, _DAMPING = 4.0, 2.0  # 1/s^2, 1/s, times mass: forces that bring it back
 
 
 class Film(NamedTuple):

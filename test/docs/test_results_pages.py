@@ -37,7 +37,7 @@ def test_a_page_is_that_of_its_published_rows(folder, tmp_path, monkeypatch):
     if study.name == 'paper':  # its page lists the settings of tasks
         pytest.importorskip('gymnasium', reason='the extra `tasks` is not installed')
         cells = study.cells(study.select()).cells
-    page = study.page(Results(rows, tmp_path, study.select(), cells))
+    page = study.page(Results(rows, tmp_path, cells))
     text = pages.fill(page.template or study.name, page.values)
     committed, _, origin = published.text(f'docs/{folder}.md').partition(pages.ORIGIN)
     assert f'emppi bench {study.name}' in origin

@@ -23,7 +23,7 @@ ORIGIN = Provenance('emppi bench paper --seeds 2', '2020-01-27 12:00 UTC', {'pro
 def write(folder, rows, origin=ORIGIN, wanted=()):
     """Write the report; return the page."""
     study = PaperStudy()
-    runner.write(study, Results(rows, folder, study.select(), wanted), origin)
+    runner.write(study, Results(rows, folder, wanted), origin)
     return (folder / runner.PAGE).read_text()
 
 

@@ -22,7 +22,7 @@ def report(folder: Path, rows: list[PeerRow], wanted: int) -> str:
     """Write the report of some of the wanted runs; return the page."""
     study = PeersStudy()
     origin = Provenance('emppi bench peers', 'today', {'cores': '2'})
-    runner.write(study, Results(rows, folder, study.select(), [None] * wanted), origin)
+    runner.write(study, Results(rows, folder, [None] * wanted), origin)
     return (folder / runner.PAGE).read_text()
 
 

@@ -218,7 +218,7 @@ def test_the_report_compares_the_belief_with_other_methods(tmp_path: Path) -> No
         row('b', 'belief', 1.3, scores={**scores, 'length: settles after': Score(None, 's')}),
     ]  # fmt: skip
     study = RealStudy()
-    runner.write(study, Results(rows, tmp_path, study.select()), Provenance('emppi', 'today', {}))
+    runner.write(study, Results(rows, tmp_path), Provenance('emppi', 'today', {}))
     text = (tmp_path / runner.PAGE).read_text()
     for words in (
         'Intervals of `belief` and `states` overlap for 1/2 (',
