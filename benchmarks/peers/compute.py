@@ -23,7 +23,7 @@ from benchmarks.peers.planners import (
     PlannerSettings,
     SteppingPlanner,
 )
-from benchmarks.peers.runs import PEER_TASKS, WORLDS, PeerCell, PeerRow
+from benchmarks.peers.runs import WORLDS, PeerCell, PeerRow
 from benchmarks.study import computed
 from emppi_ros.calibration.planner_overhead import stepping_s
 from emppi_ros.core.arrays import Array
@@ -68,12 +68,11 @@ def compute(cell: PeerCell) -> PeerRow:
     """Return the row of a cell; BenchError if a package is missing."""
     began = time.perf_counter()
     task = parse_task(cell.text, cell.task)
-    name = PEER_TASKS[cell.task].judo
     truth = WORLDS[cell.world].truth(task, cell.seed)
-    reference = judo.JudoTask(name, cell.seed)
+    reference = judo.JudoTask(cell.task, cell.seed)
     try:
         settings = PlannerSettings(cell.rollouts, cell.threads, cell.seed)
-        planner = PEERS[cell.planner].make(task, name, settings)
+        planner = PEERS[cell.planner].make(task, cell.task, settings)
         motion, timing = run(task, planner, truth, reference.start, settings)
     except EmppiError as error:
         raise type(error)(f'{cell}: {error}') from None

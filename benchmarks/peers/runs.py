@@ -96,7 +96,7 @@ def settings_digest(text: str, without_ours: bool) -> str:
 
 def sized_text(name: str, rollouts: int, threads: int, quick: bool) -> str:
     """Return the YAML with the rollouts shared by the models; ConfigError if they cannot be."""
-    text = PEER_TASKS[name].text
+    text = peer_text(name)
     models = config.parse(text, name)['planner']['models']
     if rollouts % models:
         raise ConfigError(
@@ -106,23 +106,16 @@ def sized_text(name: str, rollouts: int, threads: int, quick: bool) -> str:
     return changed(text, {'planner': size, **({'duration_s': QUICK_S} if quick else {})})
 
 
-class PeerTask(NamedTuple):
-    """A task of ours with the model and the reward of another package."""
-
-    file: str  # in config/peers
-    judo: str  # its name in Judo
-
-    @property
-    def text(self) -> str:
-        """The task's YAML."""
-        return task_text(str(paths.share() / 'config' / 'peers' / self.file))
-
-
-PEER_TASKS = {
-    'cartpole': PeerTask('judo_cartpole.yaml', 'cartpole'),
-    'cylinder_push': PeerTask('judo_cylinder_push.yaml', 'cylinder_push'),
-    'dm_cartpole': PeerTask('dm_cartpole.yaml', 'dm_cartpole'),
+PEER_TASKS = {  # by their names in Judo: tasks of ours with model and reward of another package
+    'cartpole': 'judo_cartpole.yaml',
+    'cylinder_push': 'judo_cylinder_push.yaml',
+    'dm_cartpole': 'dm_cartpole.yaml',
 }
+
+
+def peer_text(name: str) -> str:
+    """Return the YAML of a task of other people."""
+    return task_text(str(paths.share() / 'config' / 'peers' / PEER_TASKS[name]))
 
 
 class PeerWorld(NamedTuple):

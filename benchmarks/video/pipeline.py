@@ -111,17 +111,14 @@ def write_mechanism(tree: KinematicTree, film: Film, folder: Path) -> InferredMe
     mechanism = film.mechanism
     (folder / 'scene.xml').write_text(_with_shapes(tree, mechanism))
     (folder / 'plant.yaml').write_text(yaml.safe_dump(_plant_file(tree, mechanism)))
+    actuators = scene.names(mechanism.load(), 'actuator')
     forces = [
         Signal('command', name, 'N', film.clock, column, 'film')
-        for name, column in zip(_actuators(mechanism), film.force.T, strict=True)
+        for name, column in zip(actuators, film.force.T, strict=True)
     ]
     tables.write(folder / 'film.csv', [*report.signals(tree), *forces])
     plant = Plant.from_file(folder / 'plant.yaml')
     return InferredMechanism(tree, plant, read_recording([folder / 'film.csv']))
-
-
-def _actuators(mechanism: FilmedMechanism) -> list[str]:
-    return scene.names(mechanism.load(), 'actuator')
 
 
 def _with_shapes(tree: KinematicTree, mechanism: FilmedMechanism) -> str:

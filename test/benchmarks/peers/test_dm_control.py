@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from benchmarks.peers import judo
-from benchmarks.peers.runs import PEER_TASKS
+from benchmarks.peers.runs import peer_text
 from emppi_ros.tasks.task import parse_task
 
 pytest.importorskip('judo', reason='`make peers` installs Judo')
@@ -48,7 +48,7 @@ def test_the_best_reward_is_one_and_a_hanging_pole_gets_none() -> None:
 
 
 def test_the_cost_is_smallest_where_the_reward_is_largest(rng: np.random.Generator) -> None:
-    task = parse_task(PEER_TASKS['dm_cartpole'].text)
+    task = parse_task(peer_text('dm_cartpole'))
     data, (stage,) = mujoco.MjData(task.model), task.stages
     states = np.vstack([np.zeros(4), rng.normal(size=(50, 4))])
     costs = []
