@@ -22,6 +22,7 @@ RATE_HZ, FRAMES = 30.0, 150
 OUTLIER_M = 0.3  # largest shift of an outlier, along each axis
 _HEAD = '<mujoco><compiler autolimits="true"/><worldbody>'
 _TAIL = '</worldbody></mujoco>'
+_KINDS = {mujoco.mjtJoint.mjJNT_FREE: 'free', mujoco.mjtJoint.mjJNT_SLIDE: 'prismatic'}
 
 
 class Mechanism(NamedTuple):
@@ -196,9 +197,6 @@ def track(mechanism: Mechanism, noise: Noise, outliers: float, rng: np.random.Ge
             measured[wrong] = Rotation.random(int(wrong.sum()), random_state=rng).as_quat()
         parts.append(tracks.from_arrays(name, seen, measured[:, [3, 0, 1, 2]], noise=noise))
     return Tracks(np.arange(FRAMES) / RATE_HZ, tuple(parts))
-
-
-_KINDS = {mujoco.mjtJoint.mjJNT_FREE: 'free', mujoco.mjtJoint.mjJNT_SLIDE: 'prismatic'}
 
 
 class TrueJoint(NamedTuple):

@@ -16,6 +16,8 @@ from emppi_ros.calibration.statistics import Mean, Median, Share
 from emppi_ros.viz.palette import INK, SERIES
 from emppi_ros.viz.report.plots import styled
 
+WIDTH, HEIGHT = 11.0, 3.8  # inches
+
 
 class PeerSummary(NamedTuple):
     """The runs of a planner on a task in a world."""
@@ -91,9 +93,6 @@ def as_json(summary: PeerSummary) -> dict[str, Any]:
     """Return a summary as plain mappings, for JSON."""
     numbers: dict[str, Any] = statistics.plain(summary, derived=())
     return {**numbers, 'rewards': [part.mean for part in summary.rewards]}
-
-
-WIDTH, HEIGHT = 11.0, 3.8  # inches
 
 
 def write_plots(

@@ -1,5 +1,5 @@
 """
-Published recordings of real mechanisms, as tables that `emppi identify` reads.
+Published recordings of real mechanisms, as tables that `emppi identify` reads, and runs on them.
 
 To add one, write a function that yields its recordings, and add a line to DATASETS; `emppi bench
 real --datasets NAME` then offers it. The data themselves are not part of this package.

@@ -31,6 +31,7 @@ OURS, SMOOTHED, JOINTED = 'rendering', 'rendering-smoothed', 'rendering-joints'
 _REACH_M = 0.1  # beyond which points do not match
 _ITERATIONS, _CONVERGED = 30, 1e-5
 _POINTS = 1500  # of a part in an image, at most
+_SEEN_RAD = 0.5  # standard deviation, times the size of a part: what counts as seen
 
 
 class EstimatedPoses(NamedTuple):
@@ -195,9 +196,6 @@ TRACKERS: dict[str, Callable[[MadeVideo], ComparedTracker]] = {
     'small-gicp': lambda video: IterativeClosestPoints(video, _small_gicp('GICP')),
 }
 OWN: Sequence[str] = (OURS, SMOOTHED, JOINTED, 'icp', 'icp-from-model')  # need no other package
-
-
-_SEEN_RAD = 0.5  # standard deviation, times the size of a part: what counts as seen
 
 
 @dataclass(frozen=True)
