@@ -5,35 +5,22 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Ints
 from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 from emppi_ros.sim.depth_camera import add_noise
 from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tracking import camera, renderer
-
-Array = npt.NDArray[np.float64]
+from emppi_ros.tracking.parts import PartConfig, PartsFile, PartsFileConfig, TrackerConfig
 
 
 class FilmedImage(NamedTuple):
-    """
-    An image with its truth.
+    """An image with its truth."""
 
-    Attributes
-    ----------
-    depth : (h, w) array
-        Measured depths [m], NaN where there is none.
-    poses : Poses
-        True poses of the parts.
-    labels : (h, w) array
-        True part of each pixel, negative where none is.
-
-    """
-
-    depth: Array
-    poses: Poses
-    labels: npt.NDArray[np.int64]
+    depth: Array  # (h, w): measured depths [m], NaN where there is none
+    poses: Poses  # true poses of the parts
+    labels: Ints  # (h, w): true part of each pixel, negative where none is
 
 
 class FilmedParts:
@@ -59,10 +46,22 @@ class FilmedParts:
         """Return the depths (h, w) [m] without noise, with the parts at poses (B)."""
         return self._see(poses)[0]
 
-    def _see(self, poses: Poses) -> tuple[Array, npt.NDArray[np.int64]]:
+    def _see(self, poses: Poses) -> tuple[Array, Ints]:
         """Return depths without noise and the part of each pixel (h, w)."""
         self._parts.place(poses)
         seen = self._parts.render()
         return np.minimum(seen.depth, self._background), np.where(
             seen.depth <= self._background, seen.part, renderer.NOTHING
         )
+
+
+def parts_of(
+    model: mujoco.MjModel, bodies: Sequence[int], start: Poses, camera: DepthCameraConfig
+) -> PartsFile:
+    """Return filmed bodies as parts to track from their first poses, with noise of a camera."""
+    names = [model.body(body).name for body in bodies]
+    tracker = TrackerConfig(noise_sd_per_m=camera.noise_sd_per_m)
+    settings = PartsFileConfig(
+        scene='', parts={name: PartConfig() for name in names}, tracker=tracker
+    )
+    return PartsFile(settings, model, tuple(bodies), start)

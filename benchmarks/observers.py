@@ -12,11 +12,11 @@ import time
 
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
-import numpy.typing as npt
 from sensor_msgs.msg import PointCloud2
 from visualization_msgs.msg import MarkerArray
 
 from benchmarks import headless_client
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import graph, process, qos
 from emppi_ros.nodes.markers.node import BELIEF_MARKERS, BELIEF_POINTS, OBJECTS, ROLLOUTS
@@ -24,7 +24,6 @@ from emppi_ros.nodes.tools.process_group import ProcessGroup, isolated_environme
 from emppi_ros.nodes.topics.cost import COST
 from emppi_ros.recordings.message_tables import statuses
 
-Array = npt.NDArray[np.float64]
 KINDS = 'nobody', 'pictures', 'recorder', 'page'  # observers
 _START_S, _SETTLE_S = 60.0, 6.0  # for the graph to start; for an observer to start
 _PERCENTILES, _RESAMPLES = (50, 99), 1000  # of planning times; of the bootstrap
@@ -141,17 +140,14 @@ def measure(
     task: str, turns: int, seconds: float, seed: int, advance: Callable[[float], None]
 ) -> dict[str, list[list[float]]]:
     """Return planning times [ms] by kind of observer and turn."""
-    bench = ObserverBenchmark(task, seed)
     times: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
-    try:
+    with contextlib.closing(ObserverBenchmark(task, seed)) as bench:
         bench.warm_up()
         for turn in range(turns):
             # alternate the order: the speed of a machine drifts
             for kind in KINDS if turn % 2 == 0 else KINDS[::-1]:
                 times[kind].append(bench.turn(kind, seconds))
                 advance(sum(map(len, times.values())))
-    finally:
-        bench.close()
     return times
 
 

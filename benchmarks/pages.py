@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 import re
+from types import ModuleType
 from typing import Any
 
 from emppi_ros.calibration import report
@@ -30,6 +31,11 @@ def fill(name: str, values: Mapping[str, Any]) -> str:
         if i == 0 or not (alone := _ALONE.findall(section)) or any(texts[key] for key in alone)
     ]
     return re.sub(r'\n{3,}', '\n\n', ''.join(kept)).strip() + '\n'
+
+
+def constants(*modules: ModuleType) -> dict[str, Any]:
+    """Return the constants of modules by name, for a template."""
+    return {k: v for module in modules for k, v in vars(module).items() if k.isupper()}
 
 
 def _text(value: Any) -> Any:

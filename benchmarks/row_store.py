@@ -2,16 +2,18 @@
 The results of a benchmark: one frozen row for each cell, stored as lines of JSON.
 
 `rows.jsonl` is authoritative: a row is appended as soon as its cell is finished, and a later row
-of the same cell replaces an earlier one. The tables are made from it.
+of the same cell replaces an earlier one. The tables are made from it. Cells and rows have a `key`,
+which identifies the run, and a `digest` of everything that the result depends on: a row with
+another digest than its cell is outdated.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import csv
 import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from emppi_ros.core import config
 from emppi_ros.core.errors import BenchError, ConfigError
@@ -19,31 +21,57 @@ from emppi_ros.core.errors import BenchError, ConfigError
 ROWS = 'rows.jsonl'
 
 
-class Keyed(Protocol):
-    """A cell, or its row: a row with another digest is outdated."""
+class RowStore:
+    """A folder with the rows of finished cells."""
 
-    @property
-    def key(self) -> Hashable:
-        """Identifies the cell."""
-        ...
+    def __init__(self, folder: Path, kind: type[Any]) -> None:
+        """Create the folder if it does not exist, and read its rows of the class `kind`."""
+        self.path = folder / ROWS
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._cut_torn_line()
+            lines = self.path.read_text(encoding='utf-8').splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BenchError(f'--out {folder}: cannot be used: {error}') from None
+        numbered = enumerate(lines, start=1)
+        parsed = (_parse(line, f'{self.path} line {number}', kind) for number, line in numbered)
+        self._rows = {row.key: row for row in parsed}
 
-    @property
-    def digest(self) -> str:
-        """Identifies everything that the result depends on."""
-        ...
+    def _cut_torn_line(self) -> None:
+        """Remove an incomplete last line, as after a power failure."""
+        self.path.touch()
+        with self.path.open('r+b') as file:
+            content = file.read()
+            file.truncate(content.rfind(b'\n') + 1)
+
+    def finished(self, cells: Iterable[Any]) -> list[Any]:
+        """Return the rows of finished cells that were computed from the same task file."""
+        pairs = ((cell, self._rows.get(cell.key)) for cell in cells)
+        return [row for cell, row in pairs if row is not None and row.digest == cell.digest]
+
+    def outdated(self, cells: Sequence[Any]) -> int:
+        """Return how many cells have a row that was computed from another task file."""
+        return sum(cell.key in self._rows for cell in cells) - len(self.finished(cells))
+
+    def forget(self, cells: Iterable[Any]) -> None:
+        """Let cells count as not finished; their rows stay on disk until they are replaced."""
+        for cell in cells:
+            self._rows.pop(cell.key, None)
+
+    def append(self, row: Any) -> None:
+        """Write a row to disk."""
+        line = json.dumps(dataclasses.asdict(row), allow_nan=False)
+        try:
+            with self.path.open('a', encoding='utf-8') as file:
+                file.write(line + '\n')
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise BenchError(f'{self.path}: cannot be written: {error.strerror}') from None
+        self._rows[row.key] = row
 
 
-C = TypeVar('C', bound=Keyed)
-R = TypeVar('R', bound=Keyed)
-
-
-def to_line(row: Any) -> str:
-    """Return a row, a dataclass, as one line of JSON."""
-    return json.dumps(dataclasses.asdict(row), allow_nan=False)
-
-
-def from_line(line: str, where: str, kind: type[R]) -> R:
-    """Parse a row from a line of JSON."""
+def _parse(line: str, where: str, kind: type[Any]) -> Any:
     try:
         return config.build(kind, json.loads(line), where)
     except (ValueError, ConfigError) as error:
@@ -53,62 +81,12 @@ def from_line(line: str, where: str, kind: type[R]) -> R:
         ) from None
 
 
-class RowStore(Generic[R]):
-    """A folder with the rows of finished cells."""
-
-    def __init__(self, folder: Path, kind: type[R]) -> None:
-        """Create the folder if it does not exist, and read its rows of the class `kind`."""
-        self.folder, self.path = folder, folder / ROWS
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._cut_torn_line()
-            lines = self.path.read_text(encoding='utf-8').splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise BenchError(f'--out {folder}: cannot be used: {error}') from None
-        numbered = enumerate(lines, start=1)
-        parsed = (from_line(line, f'{self.path} line {number}', kind) for number, line in numbered)
-        self._rows: dict[Hashable, R] = {row.key: row for row in parsed}
-
-    def _cut_torn_line(self) -> None:
-        """Remove an incomplete last line, as after a power failure."""
-        self.path.touch()
-        with self.path.open('r+b') as file:
-            content = file.read()
-            file.truncate(content.rfind(b'\n') + 1)
-
-    def finished(self, cells: Iterable[Keyed]) -> list[R]:
-        """Return the rows of finished cells that were computed from the same task file."""
-        pairs = ((cell, self._rows.get(cell.key)) for cell in cells)
-        return [row for cell, row in pairs if row is not None and row.digest == cell.digest]
-
-    def outdated(self, cells: Iterable[Keyed]) -> int:
-        """Return how many cells have a row that was computed from another task file."""
-        pairs = ((cell, self._rows.get(cell.key)) for cell in cells)
-        return sum(row is not None and row.digest != cell.digest for cell, row in pairs)
-
-    def forget(self, cells: Iterable[Keyed]) -> None:
-        """Let cells count as not finished; their rows stay on disk until they are replaced."""
-        for cell in cells:
-            self._rows.pop(cell.key, None)
-
-    def append(self, row: R) -> None:
-        """Write a row to disk."""
-        try:
-            with self.path.open('a', encoding='utf-8') as file:
-                file.write(to_line(row) + '\n')
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise BenchError(f'{self.path}: cannot be written: {error.strerror}') from None
-        self._rows[row.key] = row
-
-
 def complete(
-    store: RowStore[R],
-    cells: Sequence[C],
-    compute: Callable[[Sequence[C]], Iterable[R]],
+    store: RowStore,
+    cells: Sequence[Any],
+    compute: Callable[[Sequence[Any]], Iterable[Any]],
     progress: Callable[[float], None] = lambda _: None,
-) -> list[R]:
+) -> list[Any]:
     """Return the rows of all cells in order; compute only those that are not finished."""
     done = {row.key: row for row in store.finished(cells)}
     missing = [cell for cell in cells if cell.key not in done]

@@ -1,8 +1,9 @@
 """Run a study: compute the rows that are missing, and write tables, figures and the page."""
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import functools
+import importlib
 from pathlib import Path
 import sys
 from typing import Any
@@ -24,7 +25,17 @@ another change of the code, use another DIR. The report is DIR/{page}.
 """
 
 
-def add_command(study: Study[Any, Any], studies: Any) -> None:
+def add_commands(names: Iterable[str], studies: Any) -> None:
+    """Add the studies of modules of `benchmarks.studies` to the parser of `emppi bench`."""
+    for name in names:
+        module = importlib.import_module(f'benchmarks.studies.{name}')
+        if hasattr(module, 'STUDY'):
+            add_command(module.STUDY, studies)
+        else:
+            module.add_command(studies)
+
+
+def add_command(study: Study, studies: Any) -> None:
     """Add a study to the parser of `emppi bench`."""
     resumes = RESUMES.format(outdated_by=study.outdated_by, page=PAGE)
     parser = studies.add_parser(
@@ -70,7 +81,7 @@ def add_command(study: Study[Any, Any], studies: Any) -> None:
     parser.set_defaults(execute=functools.partial(run, study))
 
 
-def run(study: Study[Any, Any], options: argparse.Namespace) -> None:
+def run(study: Study, options: argparse.Namespace) -> None:
     """Compute missing rows, write the report and print its numbers."""
     workers.check(options.jobs, options.scheduler)
     names = {name: _split(words) for name in study.axes if (words := getattr(options, name))}
@@ -78,11 +89,23 @@ def run(study: Study[Any, Any], options: argparse.Namespace) -> None:
     wanted, skipped = study.cells(selection)
     for line in skipped:
         say(f'skipped: {line}')
-    store: RowStore[Any] = RowStore(options.out, study.row)
+    store = RowStore(options.out, study.row)
     if getattr(options, 'fresh', False) and not options.so_far:
         store.forget(wanted)
-    counts, rows = _finish(study, options, store, wanted)
-    results = Results(rows, options.out, selection, wanted)
+    rows, outdated = store.finished(wanted), store.outdated(wanted)
+    counts = {'runs': len(wanted), 'reused': len(rows), 'outdated': outdated}
+    if rows:
+        say(f'{len(rows)} of {len(wanted)} runs are already finished')
+    if outdated:
+        action = 'left out' if options.so_far else 'recomputed'
+        say(f'{outdated} have outdated {study.outdated_by}: {action}')
+    if not options.so_far:
+        rows = _complete(study, options, store, wanted)
+    elif rows:
+        counts['runs'] = len(rows)
+    else:
+        raise BenchError(f'--so-far: none of these runs is finished in {store.path}')
+    results = Results(rows, options.out, wanted)
     data, lines = write(study, results, _provenance(options), skipped)
     if options.json:
         print(output.to_json({**counts, 'out': str(options.out), **data}), flush=True)
@@ -97,37 +120,16 @@ def _split(words: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name for word in words for name in word.split(',') if name))
 
 
-def _finish(
-    study: Study[Any, Any],
-    options: argparse.Namespace,
-    store: RowStore[Any],
-    wanted: Sequence[Any],
-) -> tuple[dict[str, int], list[Any]]:
-    """Return counts of runs, and the rows of the wanted cells; compute those that are missing."""
-    rows, outdated = store.finished(wanted), store.outdated(wanted)
-    reused = len(rows)
-    if reused:
-        say(f'{reused} of {len(wanted)} runs are already finished')
-    if outdated:
-        action = 'left out' if options.so_far else 'recomputed'
-        say(f'{outdated} have outdated {study.outdated_by}: {action}')
-    if options.so_far and not reused:
-        raise BenchError(f'--so-far: none of these runs is finished in {store.path}')
-    if not options.so_far:
-        spread = functools.partial(workers.spread, jobs=options.jobs, scheduler=options.scheduler)
-        rows = _complete(study.name, store, wanted, lambda cells: study.compute_all(cells, spread))
-    return {'runs': len(rows), 'reused': reused, 'outdated': outdated}, rows
-
-
 def _complete(
-    name: str,
-    store: RowStore[Any],
-    wanted: Sequence[Any],
-    compute: Callable[[Sequence[Any]], Iterable[Any]],
+    study: Study, options: argparse.Namespace, store: RowStore, wanted: Sequence[Any]
 ) -> list[Any]:
+    """Return the rows of the wanted cells; compute those that are missing."""
+    spread = functools.partial(workers.spread, jobs=options.jobs, scheduler=options.scheduler)
     try:
-        with output.progress(name, len(wanted), 'runs') as advance:
-            return row_store.complete(store, wanted, compute, advance)
+        with output.progress(study.name, len(wanted), 'runs') as advance:
+            return row_store.complete(
+                store, wanted, lambda cells: study.compute_all(cells, spread), advance
+            )
     except (KeyboardInterrupt, EmppiError):
         count = len(store.finished(wanted))
         say(f'{count} of {len(wanted)} runs are stored in {store.path}; the same command resumes')
@@ -144,7 +146,7 @@ def _provenance(options: argparse.Namespace) -> Provenance:
 
 
 def write(
-    study: Study[Any, Any], results: Results, origin: Provenance, skipped: Sequence[str] = ()
+    study: Study, results: Results, origin: Provenance, skipped: Sequence[str] = ()
 ) -> tuple[Mapping[str, Any], Sequence[str]]:
     """Write tables, figures and the page; return the numbers for JSON, and lines to print."""
     page = study.page(results)

@@ -10,9 +10,11 @@ import argparse
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+import time
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from benchmarks.row_store import Table
+from emppi_ros.calibration import hardware
 from emppi_ros.core.errors import ConfigError, unknown
 
 T = TypeVar('T')
@@ -38,36 +40,44 @@ class Run:
         return tuple(self.identity.values())
 
 
+@dataclass(frozen=True, kw_only=True)
+class Computed:
+    """Base of rows."""
+
+    digest: str  # of all that the result depends on
+    compute_s: float = 0.0
+    made_by: str = ''  # version and processor
+
+
+def computed(cell: Any, began: float, runs: int = 1) -> dict[str, Any]:
+    """Return identity and base of the row of a cell, one of several runs since `began` [s]."""
+    seconds = (time.perf_counter() - began) / runs
+    base = {'digest': cell.digest, 'compute_s': seconds, 'made_by': hardware.label()}
+    return {**cell.identity, **base}
+
+
 @dataclass(frozen=True)
 class Axis:
-    """
-    An option that selects names.
+    """An option that selects names."""
 
-    Attributes
-    ----------
-    kind : str
-        What a name is the name of, for messages.
-    names : collection of str
-        Allowed names; empty if the cells check them.
-    default : sequence of str
-        Names that are selected without the option; empty for all.
-    help : str
-        Description; '' for the list of names.
+    kind: str  # what a name is the name of, for messages
+    names: Collection[str] = ()  # allowed names; empty if the cells check them
+    # names that are selected without the option; empty for all, None if the cells choose
+    default: Sequence[str] | None = ()
+    help: str = ''  # description; '' for the list of names
 
-    """
-
-    kind: str
-    names: Collection[str] = ()
-    default: Sequence[str] = ()
-    help: str = ''
+    @property
+    def selected(self) -> tuple[str, ...]:
+        """Names that are selected without the option."""
+        return () if self.default is None else tuple(self.default or self.names)
 
     def describe(self) -> str:
         """Return the help of the option."""
-        names = ', '.join(self.names)
-        if not self.default:
-            return f'{self.kind}s (all): {self.help or names}'
-        default = ', '.join(self.default)
-        return f'{self.kind}s ({default}){": " if self.help else ", of "}{self.help or names}'
+        text = self.help or ', '.join(self.names)
+        if self.default:
+            default = ', '.join(self.default)
+            return f'{self.kind}s ({default}){": " if self.help else ", of "}{text}'
+        return f'{self.kind}s ({"all" if self.default is not None else "as published"}): {text}'
 
 
 def described(items: Mapping[str, Any]) -> str:
@@ -97,37 +107,19 @@ class Results(NamedTuple):
 
     rows: Sequence[Any]
     folder: Path  # of the figures
-    selection: Selection
     cells: Sequence[Any] = ()  # also those that are not finished
 
 
 class Page(NamedTuple):
-    """
-    What a study reports.
+    """What a study reports."""
 
-    Attributes
-    ----------
-    values : mapping
-        Name -> a value, or the paragraphs that replace `{name}` in the template of the page.
-    tables : mapping
-        File name -> header and lines, for CSV.
-    figures : sequence of Path
-        Pictures that were written.
-    lines : iterable of str
-        The most important numbers, for the terminal.
-    data : mapping
-        The same, for JSON.
-    template : str
-        Name of the template in `benchmarks/studies`; '' for that of the study.
-
-    """
-
+    # name -> a value, or the paragraphs that replace `{name}` in the template of the page
     values: Mapping[str, Any]
-    tables: Mapping[str, Table]
-    figures: Sequence[Path]
-    lines: Iterable[str]
-    data: Mapping[str, Any]
-    template: str = ''
+    tables: Mapping[str, Table]  # file name -> header and lines, for CSV
+    figures: Sequence[Path]  # pictures that were written
+    lines: Iterable[str]  # the most important numbers, for the terminal
+    data: Mapping[str, Any]  # the same, for JSON
+    template: str = ''  # name of the template in `benchmarks/studies`; '' for that of the study
 
 
 def grouped(rows: Iterable[T], *names: str) -> dict[Any, list[T]]:
@@ -143,13 +135,24 @@ def grouped(rows: Iterable[T], *names: str) -> dict[Any, list[T]]:
     return groups
 
 
-C = TypeVar('C')
-R = TypeVar('R')
+def ordered(rows: Sequence[T], **orders: Iterable[Any]) -> dict[Any, list[T]]:
+    """Group rows by several fields, in the orders of their values; () is that of appearance."""
+    groups = grouped(rows, *orders)
+    ranks = [list(order) or list(grouped(rows, name)) for name, order in orders.items()]
+    keys = sorted(groups, key=lambda key: [r.index(k) for r, k in zip(ranks, key, strict=True)])
+    return {key: groups[key] for key in keys}
+
+
+def if_any(measure: Callable[[Sequence[Any]], T], values: Sequence[Any]) -> T | None:
+    """Return a measure of values; None without any."""
+    return measure(values) if values else None
+
+
 Spread = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
 
-class Study(ABC, Generic[C, R]):
-    """A benchmark; C is the type of its cells, R that of its rows."""
+class Study(ABC):
+    """A benchmark."""
 
     name: ClassVar[str]
     help: ClassVar[str]
@@ -159,9 +162,10 @@ class Study(ABC, Generic[C, R]):
     seeds: ClassVar[Sequence[int] | None] = None  # None: no option `--seeds`
     seeds_help: ClassVar[str] = ''  # '': the first and the last one
     quick: ClassVar[str]  # what a quick run is
-    quick_seeds: ClassVar[int] = 1
     outdated_by: ClassVar[str]  # what a row was computed with, and may have changed
     parallel: ClassVar[bool] = True  # False: runs are timed, and computed one after the other
+    # of this class or a module: the row of a cell, and optionally of the threads of a planner
+    compute: ClassVar[Callable[..., Any]]
 
     def add_options(self, parser: Any) -> None:
         """Add options that are no axes."""
@@ -180,23 +184,16 @@ class Study(ABC, Generic[C, R]):
             for one in given if allowed else ():
                 if one not in allowed:
                     raise ConfigError(f'--{name}: {unknown(self.axes[name].kind, one, allowed)}')
-        chosen = {
-            name: names.get(name) or tuple(axis.default or axis.names)
-            for name, axis in self.axes.items()
-        }
+        chosen = {name: names.get(name) or axis.selected for name, axis in self.axes.items()}
         if seeds is None:
-            seeds = (self.seeds or ())[: self.quick_seeds if quick else None]
+            seeds = (self.seeds or ())[: 1 if quick else None]
         return Selection(chosen, seeds, quick, options or argparse.Namespace())
 
     @abstractmethod
     def cells(self, selection: Selection) -> Cells:
         """Return the runs of a selection."""
 
-    @abstractmethod
-    def compute(self, cell: C) -> R:
-        """Return the row of a cell."""
-
-    def compute_all(self, cells: Sequence[C], spread: Spread) -> Iterable[R]:
+    def compute_all(self, cells: Sequence[Any], spread: Spread) -> Iterable[Any]:
         """Yield the rows of cells; `spread` calls a function with each of some items."""
         return spread(self.compute, cells)
 

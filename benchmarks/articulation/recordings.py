@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.articulation import tracks
 from emppi_ros.articulation.tracks import PartTrack, Tracks
 from emppi_ros.core.errors import BenchError
 
-Array = npt.NDArray[np.float64]
 FOLDER = 'sturm_tracks'
 SOURCE = 'J. Sturm, tum-vision/articulation, BSD'
 PART = 'part'
@@ -50,10 +48,8 @@ def read(folder: Path) -> Iterator[RealTrack]:
         content = gzip.decompress(path.read_bytes())
         try:
             rows = np.array([line.split() for line in content.split(b'\n') if line.strip()], float)
-            position, quaternion = (
-                rows[:, :3],
-                rows[:, [6, 3, 4, 5]] if rows.shape[1] > 3 else None,
-            )
+            position = rows[:, :3]
+            quaternion = rows[:, [6, 3, 4, 5]] if rows.shape[1] > 3 else None
         except (ValueError, IndexError) as error:
             raise BenchError(f'{path}: expected rows of 3 or 7 numbers: {error}') from None
         part = tracks.from_arrays(PART, position, quaternion)

@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 import time
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.belief import estimators
 from benchmarks.belief.estimators import Observers, Record
 from benchmarks.belief.runs import BeliefCell, BeliefRow, ParameterSeries
-from benchmarks.paper.cells import changed
+from benchmarks.paper.cells import parse_with_threads
+from benchmarks.paper.compute import thinned
+from benchmarks.study import computed
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.app.trace import Trace
-from emppi_ros.calibration import hardware
 from emppi_ros.calibration.belief_scores import (
     Changes,
     change_times,
@@ -21,14 +22,13 @@ from emppi_ros.calibration.belief_scores import (
     summarize,
     truth_at,
 )
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.hold_timer import HoldTimer
-from emppi_ros.tasks.task import Task, parse_task
+from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 LEAST_S = 6.0  # duration of a run also after success
-MAX_TIMES = 60  # of a series: more are not visible in a plot
 
 
 def compute(cells: Sequence[BeliefCell], threads: int | None = None) -> list[BeliefRow]:
@@ -37,19 +37,18 @@ def compute(cells: Sequence[BeliefCell], threads: int | None = None) -> list[Bel
 
     `threads` replaces the threads of planner and estimators.
     """
-    start, first = time.perf_counter(), cells[0]
-    text = first.text
-    if threads is not None:
-        text = changed(text, {'planner': {'threads': threads}})
+    began, first = time.perf_counter(), cells[0]
     try:
-        task = parse_task(text, first.task)
+        task = parse_with_threads(first.text, first.task, threads)
         loop, observers = make_loop(task, cells)
         misfit_s = run(loop)
-        elapsed = (time.perf_counter() - start) / len(cells)
         names = ('' if cell.kind.in_loop else cell.estimator for cell in cells)
         records = (observers.records[name] for name in names)
         pairs = zip(cells, records, strict=True)
-        return [_row(cell, loop, record, misfit_s, elapsed) for cell, record in pairs]
+        return [
+            _row(cell, loop, record, misfit_s, computed(cell, began, len(cells)))
+            for cell, record in pairs
+        ]
     except EmppiError as error:
         raise type(error)(f'{first}: {error}') from None
 
@@ -91,7 +90,11 @@ def run(loop: ClosedLoop) -> float | None:
 
 
 def _row(
-    cell: BeliefCell, loop: ClosedLoop, record: Record, misfit_s: float | None, compute_s: float
+    cell: BeliefCell,
+    loop: ClosedLoop,
+    record: Record,
+    misfit_s: float | None,
+    base: dict[str, Any],
 ) -> BeliefRow:
     task, trace = loop.task, loop.trace
     changes, pending = loop.robot.schedule.changes, loop.robot.schedule.pending
@@ -100,10 +103,9 @@ def _row(
         success, time_s = success_after_change(task, trace, changes)
         success = success and not pending  # a load that was never picked up
     beliefs = record.beliefs if cell.kind.believes else []
-    chosen = _thinned(len(beliefs))
+    chosen = thinned(len(beliefs)) if beliefs else []
     return BeliefRow(
-        **cell.identity,
-        digest=cell.digest,
+        **base,
         success=success,
         time_s=time_s,
         limit_s=task.file.duration_s,
@@ -114,8 +116,6 @@ def _row(
         scores=score(task, trace.truths, beliefs, changes) if beliefs else {},
         times=tuple(float(beliefs[i][0]) for i in chosen),
         series=series(task, trace.truths, [beliefs[i] for i in chosen]) if beliefs else {},
-        compute_s=compute_s,
-        made_by=hardware.label(),
     )
 
 
@@ -132,13 +132,6 @@ def success_after_change(task: Task, trace: Trace, changes: Changes) -> tuple[bo
         ):
             return True, frame.time - start
     return False, limit
-
-
-def _thinned(count: int) -> list[int]:
-    """Return up to MAX_TIMES of `count` indices, with the first and the last."""
-    if not count:
-        return []
-    return np.unique(np.linspace(0, count - 1, min(count, MAX_TIMES)).round().astype(int)).tolist()
 
 
 def series(

@@ -5,7 +5,6 @@ To add one, derive a class from `GaussianEstimator`, or fulfil `ParameterEstimat
 its own, and name it in ESTIMATORS.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 import importlib
@@ -13,10 +12,10 @@ import time
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 from emppi_ros.belief.particle_filter import FilterUpdate, ParticleFilter
+from emppi_ros.core.arrays import Array
 from emppi_ros.priors import particles
 from emppi_ros.priors.distributions import to_bounded
 from emppi_ros.priors.particles import Belief
@@ -24,7 +23,6 @@ from emppi_ros.state.estimator import Observation
 from emppi_ros.state.time_series import Commands
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _LOG2_DRAWS = 7  # 128 draws: the 5 % quantile of a Gaussian to 0.03 sd
 
 
@@ -53,29 +51,15 @@ class ParameterEstimator(Protocol):
 
 @dataclass(frozen=True)
 class EstimatorKind:
-    """
-    One line of the registry.
+    """One line of the registry."""
 
-    Attributes
-    ----------
-    description : str
-        Shown in the help and in the report.
-    controller : str
-        Controller of the closed loop; others than 'emppi' have no belief.
-    changes : mapping
-        Changed keys of the task file.
-    made_by : str
-        'module:Class' of an estimator beside the particle filter, made from task and seed.
-    in_loop : bool
-        Whether the planner uses its belief. Others get the same measurements and commands as the
-        particle filter of the same world and seed.
-
-    """
-
-    description: str
-    controller: str = 'emppi'
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    description: str  # shown in the help and in the report
+    controller: str = 'emppi'  # controller of the closed loop; others than 'emppi' have no belief
+    changes: Mapping[str, Any] = field(default_factory=dict)  # changed keys of the task file
+    # 'module:Class' of an estimator beside the particle filter, made from task and seed
     made_by: str = ''
+    # whether the planner uses its belief. Others get the same measurements and commands as the
+    # particle filter of the same world and seed
     in_loop: bool = True
 
     @property
@@ -123,9 +107,9 @@ def make(kind: EstimatorKind, task: Task, seed: int) -> ParameterEstimator:
     return estimator
 
 
-class GaussianEstimator(ABC):
+class GaussianEstimator:
     """
-    An estimator with a Gaussian belief in unbounded coordinates of the uncertain parameters.
+    Base of estimators with a Gaussian belief in unbounded coordinates of the uncertain parameters.
 
     Attributes
     ----------
@@ -159,20 +143,6 @@ class GaussianEstimator(ABC):
         values, vectors = np.linalg.eigh(self.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return particles.uniform(self.to_theta(self.mean + self._normal @ root.T))
-
-    @abstractmethod
-    def observe(
-        self, stamp: float, observation: Observation, commands: Commands
-    ) -> FilterUpdate | None:
-        """Update with measurements."""
-
-    @abstractmethod
-    def restart(self) -> None:
-        """Start again from the next measurement."""
-
-    @abstractmethod
-    def activate(self, equalities: Sequence[int]) -> None:
-        """Predict with these equality constraints active."""
 
 
 def standard_normal(columns: int) -> Array:

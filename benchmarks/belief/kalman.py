@@ -9,18 +9,17 @@ by a random walk whose variance is that of the jumps and the drift that the task
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.belief.estimators import GaussianEstimator
 from emppi_ros.belief.measurement_model import LONGEST_S, Predictor
 from emppi_ros.belief.particle_filter import FilterUpdate
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import import_optional
 from emppi_ros.model.ensemble import State
 from emppi_ros.state.estimator import Observation
 from emppi_ros.state.time_series import Commands
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _JUMP_VARIANCE = 3.0  # of the prior's: half of the jumps redraw from it, half add four times it
 _LEAST_VARIANCE = 1e-12  # of the prior's: rounding must not make the covariance singular
 

@@ -1,23 +1,21 @@
 """Runs of estimators in worlds: cells, and their rows."""
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 import functools
 import hashlib
-import importlib.util
 from pathlib import Path
 
 from benchmarks.belief.estimators import EMPPI, ESTIMATORS, EstimatorKind
 from benchmarks.paper.cells import task_digest
-from benchmarks.study import Run
+from benchmarks.study import Computed, Run
 from emppi_ros.calibration.belief_scores import ParameterScores
 from emppi_ros.core import paths
-from emppi_ros.core.errors import BenchError
 
 _CODE = (  # of all beliefs
-    'emppi_ros/belief',
-    'emppi_ros/priors',
+    'emppi_ros/belief/*.py',
+    'emppi_ros/priors/*.py',
     'emppi_ros/calibration/belief_scores.py',
     'benchmarks/belief/compute.py',
     'benchmarks/belief/estimators.py',
@@ -72,10 +70,9 @@ class ParameterSeries:
 
 
 @dataclass(frozen=True)
-class BeliefRow(BeliefRun):
+class BeliefRow(BeliefRun, Computed):
     """The result of one cell; without a belief there are no scores."""
 
-    digest: str
     success: bool | None  # after the last change of the truth; None: it does not control
     time_s: float | None  # until success, from the last change on; else the time that was left
     limit_s: float
@@ -86,8 +83,6 @@ class BeliefRow(BeliefRun):
     scores: Mapping[str, ParameterScores]
     times: tuple[float, ...]  # of the series [s]
     series: Mapping[str, ParameterSeries]
-    compute_s: float
-    made_by: str  # version and processor
 
 
 @functools.cache
@@ -100,22 +95,12 @@ def code_digest(estimator: str) -> str:
     kind = ESTIMATORS[estimator]
     if not kind.believes:
         return ''
-    files = [path for name in _CODE for path in _files(paths.PACKAGE.parent / name)]
+    patterns = [*_CODE]
     if kind.made_by:
-        files.append(_origin(kind.made_by.partition(':')[0]))
+        patterns.append(f'{kind.made_by.partition(":")[0].replace(".", "/")}.py')
+    root = paths.PACKAGE.parent
+    files = [path for pattern in patterns for path in sorted(root.glob(pattern))]
     return hashlib.sha256('\n'.join(map(_code, files)).encode()).hexdigest()[:16]
-
-
-def _origin(module: str) -> Path:
-    """Return the file of a module, without importing it."""
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
-        raise BenchError(f'{module}: found no such module, expected the file of an estimator')
-    return Path(spec.origin)
-
-
-def _files(path: Path) -> Iterable[Path]:
-    return sorted(path.glob('*.py')) if path.is_dir() else [path]
 
 
 def _code(path: Path) -> str:

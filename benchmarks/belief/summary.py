@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.belief.estimators import ESTIMATORS
 from benchmarks.belief.runs import BeliefRow
 from benchmarks.belief.worlds import NAMES, RAMP
-from benchmarks.study import grouped
+from benchmarks.study import grouped, if_any, ordered
 from emppi_ros.calibration import statistics
 from emppi_ros.calibration.belief_scores import ParameterScores
 from emppi_ros.calibration.statistics import Mean, Median, Share
@@ -68,48 +68,38 @@ class Group(NamedTuple):
 
 def summarize(rows: Sequence[BeliefRow]) -> list[Group]:
     """Summarize rows by task, world and estimator, in the order of the registries."""
-    groups = grouped(rows, 'task', 'world', 'estimator')
-    tasks, names = list(dict.fromkeys(row.task for row in rows)), list(ESTIMATORS)
-    ordered = sorted(
-        groups.items(),
-        key=lambda item: (
-            tasks.index(item[0][0]),
-            NAMES.index(item[0][1]),
-            names.index(item[0][2]),
-        ),
-    )
-    return [_group(of_key, *key) for key, of_key in ordered]
+    groups = ordered(rows, task=(), world=NAMES, estimator=ESTIMATORS)
+    return [_group(key, of_key) for key, of_key in groups.items()]
 
 
-def _group(rows: Sequence[BeliefRow], task: str, world: str, estimator: str) -> Group:
+def _group(key: Any, rows: Sequence[BeliefRow]) -> Group:
     tried = [row for row in rows if row.success is not None]
     times = [row.time_s if row.success and row.time_s is not None else math.inf for row in tried]
-    spent = [row.update_ms for row in rows if row.update_ms is not None]
-    filtered = (
-        tried if ESTIMATORS[estimator].believes and not ESTIMATORS[estimator].made_by else []
-    )
-    names = list(dict.fromkeys(name for row in rows for name in row.scores))
+    kind = ESTIMATORS[rows[0].estimator]
+    filtered = tried if kind.believes and not kind.made_by else []
+    names = dict.fromkeys(name for row in rows for name in row.scores)
     by_name = {name: [row.scores[name] for row in rows if name in row.scores] for name in names}
-    changing = [name for name in names if by_name[name][0].changes]
     return Group(
-        task,
-        world,
-        estimator,
+        *key,
         runs=len(rows),
-        success=statistics.share([bool(row.success) for row in tried]) if tried else None,
-        time_s=statistics.median(times) if tried else None,
-        update_ms=statistics.median(spent) if spent else None,
-        misfit=statistics.share([row.misfit_s is not None for row in filtered])
-        if filtered
-        else None,
+        success=if_any(statistics.share, [bool(row.success) for row in tried]),
+        time_s=if_any(statistics.median, times),
+        update_ms=if_any(
+            statistics.median, [row.update_ms for row in rows if row.update_ms is not None]
+        ),
+        misfit=if_any(statistics.share, [row.misfit_s is not None for row in filtered]),
         scores=_scores([list(row.scores.values()) for row in rows]),
         parameters={
             name: scores
-            for name in names
-            if (scores := _scores([[one] for one in by_name[name]])) is not None
+            for name, of_name in by_name.items()
+            if (scores := _scores([[one] for one in of_name])) is not None
         },
-        found={name: _recovery(one.found_s for one in by_name[name]) for name in names},
-        recovered={name: _recovery(one.recovered_s for one in by_name[name]) for name in changing},
+        found={n: _recovery(one.found_s for one in of_name) for n, of_name in by_name.items()},
+        recovered={
+            name: _recovery(one.recovered_s for one in of_name)
+            for name, of_name in by_name.items()
+            if of_name[0].changes
+        },
     )
 
 

@@ -12,16 +12,15 @@ from typing import NamedTuple
 
 from mujoco import minimize
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.belief.estimators import GaussianEstimator
 from emppi_ros.belief.measurement_model import LONGEST_S, Predictor
 from emppi_ros.belief.particle_filter import FilterUpdate
+from emppi_ros.core.arrays import Array
 from emppi_ros.state.estimator import Observation
 from emppi_ros.state.time_series import Commands, TimeSeries
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 WINDOW_S = 2.0
 EVERY_S = 0.5  # between two solutions
 _ITERATIONS = 3  # from the last solution

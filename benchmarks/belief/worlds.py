@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from benchmarks.belief.estimators import EMPPI, FROZEN, PRIOR, TRUTH, UKF, WINDOW, WINDOW_LOOP
 from emppi_ros.core import config
 
 CONSTANT, OUTSIDE, JUMP, DROP, RAMP, DELAY, MISFIT, DRAKE = NAMES = (
@@ -31,23 +32,13 @@ DESCRIPTIONS = {
 
 @dataclass(frozen=True)
 class World:
-    """
-    Changes of a task's simulation.
+    """Changes of a task's simulation."""
 
-    Attributes
-    ----------
-    truth : mapping
-        True values at the start by parameter name; the others are drawn.
-    simulation : mapping
-        Other keys of `simulation` in the task file.
-    duration_s : float, optional
-        Duration of a run [s], in place of the task's.
-
-    """
-
+    # true values at the start by parameter name; the others are drawn
     truth: Mapping[str, float] = field(default_factory=dict)
+    # other keys of `simulation` in the task file
     simulation: Mapping[str, Any] = field(default_factory=dict)
-    duration_s: float | None = None
+    duration_s: float | None = None  # duration of a run [s], in place of the task's
 
 
 def _changing(name: str, start: float, to: float, at_s: float, over_s: float = 0.0) -> World:
@@ -90,6 +81,27 @@ WORLDS: dict[str, dict[str, World]] = {
         DRAKE: _DRAKE,
     },
     'panda_reconfigure': {DRAKE: _DRAKE},
+}
+
+
+SEEDS = 10  # of other runs
+_SAME, _CONTROL = dict.fromkeys((EMPPI, UKF, WINDOW), SEEDS), {EMPPI: SEEDS, TRUTH: SEEDS}
+_CHANGED = {EMPPI: 20, FROZEN: 10, UKF: 20, WINDOW: 20}
+_ESTIMATED = {
+    **dict.fromkeys((CONSTANT, OUTSIDE), _SAME),
+    **dict.fromkeys((JUMP, DROP), _CHANGED),
+    **dict.fromkeys((RAMP, DELAY, MISFIT), _SAME),
+}
+# the runs of docs/results_belief.md: task -> world -> estimator -> number of seeds
+CAMPAIGN: Mapping[str, Mapping[str, Mapping[str, int]]] = {
+    'fr3_follow': {**_ESTIMATED, DRAKE: _CONTROL},
+    'fr3_pickup': {JUMP: dict.fromkeys((EMPPI, FROZEN, WINDOW_LOOP, PRIOR, TRUTH), 20)},
+    'cartpole_swingup': _ESTIMATED,
+    'panda_push': {
+        CONSTANT: {EMPPI: 20, TRUTH: 10},
+        **dict.fromkeys((OUTSIDE, MISFIT, DRAKE), _CONTROL),
+    },
+    'panda_reconfigure': {CONSTANT: {EMPPI: 20, TRUTH: 10}, DRAKE: _CONTROL},
 }
 
 

@@ -1,4 +1,4 @@
-"""The runs of the benchmark: each cell describes one completely."""
+"""The runs of the benchmark: each cell describes one completely, and a row is its result."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from benchmarks.paper import published
+from benchmarks.study import Computed, Run
 from emppi_ros.core import config, yaml_edit
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.strategies.risk import MEASURES as RISK_MEASURES
@@ -27,8 +27,8 @@ TASKS = (
 )
 LEARNER, ORACLE, WRONG = 'emppi', 'mppi-true', 'mppi-wrong'
 CONTROLLERS = (LEARNER, ORACLE, WRONG, 'mppi-mean', 'no-update')
-SUCCESS, LEARNING, ABLATION, CALIBRATION, RISK, PUBLISHED = STUDIES = (
-    'success', 'learning', 'ablation', 'calibration', 'risk', 'published',
+SUCCESS, LEARNING, ABLATION, CALIBRATION, RISK = STUDIES = (
+    'success', 'learning', 'ablation', 'calibration', 'risk',
 )  # fmt: skip
 
 SEEDS, PANDA_SEEDS = 10, 20
@@ -42,21 +42,22 @@ QUICK_S, QUICK_SEEDS, QUICK_RUNS = 0.5, 1, 4
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One run; nonzero `models` and `rollouts` replace the task's."""
+class PaperRun(Run):
+    """A controller on a task; nonzero `models` and `rollouts` replace the task's."""
 
     study: str
     task: str
     controller: str
     seed: int
-    text: str = field(repr=False)  # the task's YAML, with all changes
-    models: int = 0
-    rollouts: int = 0
+    models: int = field(default=0, kw_only=True)
+    rollouts: int = field(default=0, kw_only=True)
 
-    @property
-    def key(self) -> tuple[str | int, ...]:
-        """Identifies the cell."""
-        return self.study, self.task, self.controller, self.seed, self.models, self.rollouts
+
+@dataclass(frozen=True)
+class Cell(PaperRun):
+    """A run to compute."""
+
+    text: str = field(repr=False)  # the task's YAML, with all changes
 
     @property
     def digest(self) -> str:
@@ -67,6 +68,71 @@ class Cell:
         """Return a description for messages."""
         size = f' with {self.models} x {self.rollouts}' if self.models else ''
         return f'{self.study}: {self.task}, {self.controller}{size}, seed {self.seed}'
+
+
+@dataclass(frozen=True)
+class ParameterEstimate:
+    """
+    The final belief about one parameter.
+
+    Components of an axis are those of unit vectors that point the same way as the true one.
+    """
+
+    true: float
+    mean: float
+    sd: float
+    low: float  # 5 % quantile
+    high: float  # 95 %
+    unit: str = ''
+    judged: bool = True  # False: component of an uncertain joint, not comparable by itself
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the true value lies in the 90 % interval; None if it cannot be judged."""
+        return self.low <= self.true <= self.high if self.judged else None
+
+
+@dataclass(frozen=True)
+class EstimateSeries:
+    """The estimates at a few times from the start to the last update."""
+
+    times: tuple[float, ...]  # s
+    squared_error: tuple[float, ...]  # see `errors`
+    means: Mapping[str, tuple[float, ...]]  # of each parameter
+
+
+@dataclass(frozen=True)
+class AttemptResult:
+    """One of several consecutive targets: when the attempt ended, and how."""
+
+    ended_s: float
+    reached: bool
+    lost: bool
+
+
+@dataclass(frozen=True)
+class Row(PaperRun, Computed):
+    """The result of one cell; calibration runs have no plans and no success."""
+
+    success: bool
+    time_s: float  # until success, else the limit
+    limit_s: float  # time limit
+    steps: int  # plans
+    squared_error: float  # at the end
+    parameters: Mapping[str, ParameterEstimate]
+    course: EstimateSeries
+    attempts: tuple[AttemptResult, ...]  # of consecutive targets
+    diverged: int  # rollouts
+    degenerate: int  # belief updates that no particle explained
+    plan_ms: float | None  # median; None without plans
+    plan_p99_ms: float | None
+    period_ms: float  # of planning: longer plans are not real time
+    right_kind: float | None = None  # see `compute.share_after_moving`
+
+    @property
+    def goals_s(self) -> list[float]:
+        """Times at which targets were reached [s]."""
+        return [attempt.ended_s for attempt in self.attempts if attempt.reached]
 
 
 @functools.cache  # many cells share a task
@@ -105,8 +171,6 @@ def make_cells(request: Request) -> list[Cell]:
             cells += _success(request, task, text)
         if LEARNING in request.studies:
             cells += _learning(request, task, text)
-        if PUBLISHED in request.studies and task.name in published.PAPER:
-            cells += _published(request, task, text)
         if task.name == STUDIED:
             cells += _studies(request, task, text)
         if RISK in request.studies and task.name in RISK_TASKS:
@@ -147,17 +211,6 @@ def _learning(request: Request, task: Task, text: str) -> list[Cell]:
     ]
 
 
-def _published(request: Request, task: Task, text: str) -> list[Cell]:
-    """Return the cells of runs with the paper's own hyper-parameters."""
-    theirs = changed(text, published.changes(task.file))
-    return [
-        Cell(PUBLISHED, task.name, controller, seed, theirs)
-        for seed in seeds_of(request, task.name)
-        for controller in (LEARNER, ORACLE)
-        if controller in request.controllers
-    ]
-
-
 def _studies(request: Request, task: Task, text: str) -> list[Cell]:
     """Return the cells of the ablation over M and K, and of the calibration."""
     cells = []
@@ -191,3 +244,10 @@ def changed(text: str, changes: Mapping[str, Any]) -> str:
     """Return a task's YAML with some keys changed; mappings in it are merged."""
     data = yaml_edit.merged(config.parse(text, 'task'), changes)
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
+
+def parse_with_threads(text: str, source: str, threads: int | None) -> Task:
+    """Return a task; `threads` replaces the threads of planner and filter, if it is given."""
+    if threads is not None:
+        text = changed(text, {'planner': {'threads': threads}})
+    return parse_task(text, source)

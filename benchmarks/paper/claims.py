@@ -68,12 +68,6 @@ def judge(summary: Summary) -> list[Verdict]:
     return verdicts
 
 
-def judge_published(summary: Summary) -> list[Verdict]:
-    """Return verdicts on the same claims with the paper's own hyper-parameters."""
-    nothing = summary._replace(attempts={}, in_steps={}, kinds={}, learning={})
-    return judge(nothing._replace(success=summary.published, fall=summary.published_fall))
-
-
 def _error_verdict(task: str, claim: str, fall: ErrorReduction) -> Verdict:
     """Return whether the squared error was reduced enough."""
     numbers = (

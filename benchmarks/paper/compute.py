@@ -4,7 +4,6 @@ from collections.abc import Sequence
 import time
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.paper import errors
 from benchmarks.paper.cells import (
@@ -12,16 +11,20 @@ from benchmarks.paper.cells import (
     LEARNER,
     LEARNING,
     RISK,
+    AttemptResult,
     Cell,
-    changed,
+    EstimateSeries,
+    ParameterEstimate,
+    Row,
+    parse_with_threads,
 )
-from benchmarks.paper.rows import AttemptResult, EstimateSeries, ParameterEstimate, Row
+from benchmarks.study import computed
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.app.trace import Trace
 from emppi_ros.belief.particle_filter import ParticleFilter
-from emppi_ros.calibration import hardware
 from emppi_ros.calibration.belief_scores import has_interval
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.parameters import with_parameters
@@ -29,9 +32,8 @@ from emppi_ros.priors.particles import Belief
 from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.state.time_series import TimeSeries
-from emppi_ros.tasks.task import Task, parse_task
+from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 MAX_TIMES = 60  # of an estimate series: more are not visible in a plot
 LOW, HIGH = 0.05, 0.95  # quantiles: the ends of a 90 % interval
 DURATION_S = 2.0  # of a calibration run
@@ -42,42 +44,28 @@ WAVES, LOWEST_HZ, HIGHEST_HZ = 4, 0.5, 3.0
 
 def compute(cell: Cell, threads: int | None = None) -> Row:
     """Return the row of a cell; `threads` replaces the threads of each planner and filter."""
-    start = time.perf_counter()
-    text = cell.text
-    if threads is not None:
-        text = changed(text, {'planner': {'threads': threads}})
+    began = time.perf_counter()
     try:
-        task = parse_task(text, cell.task)
+        task = parse_with_threads(cell.text, cell.task, threads)
         if cell.study == CALIBRATION:
             trace, prior = run_open_loop(task, cell.seed)
         else:
-            trace, prior = _run_closed_loop(task, cell)
+            controller = LEARNER if cell.study == RISK else cell.controller
+            loop = ClosedLoop(task, cell.seed, controller)
+            prior = loop.filter.belief
+            trace = loop.run(stop_at_success=cell.study != LEARNING)
     except EmppiError as error:
         raise type(error)(f'{cell}: {error}') from None
-    return _row(cell, task, trace, prior, time.perf_counter() - start)
+    return _row(cell, task, trace, prior, began)
 
 
-def _run_closed_loop(task: Task, cell: Cell) -> tuple[Trace, Belief]:
-    """Return the trace of a controlled run, and the prior."""
-    controller = LEARNER if cell.study == RISK else cell.controller
-    loop = ClosedLoop(task, cell.seed, controller)
-    prior = loop.filter.belief
-    return loop.run(stop_at_success=cell.study != LEARNING), prior
-
-
-def _row(cell: Cell, task: Task, trace: Trace, prior: Belief, compute_s: float) -> Row:
+def _row(cell: Cell, task: Task, trace: Trace, prior: Belief, began: float) -> Row:
     limit = task.file.duration_s
     beliefs: Sequence[tuple[float, Belief]] = [(0.0, prior), *trace.beliefs]
     course = estimate_series(task, trace.truth, beliefs)
     plan_ms = 1e3 * np.array(trace.plan_s)
     return Row(
-        study=cell.study,
-        task=cell.task,
-        controller=cell.controller,
-        seed=cell.seed,
-        models=cell.models,
-        rollouts=cell.rollouts,
-        digest=cell.digest,
+        **computed(cell, began),
         success=trace.success,
         time_s=limit if trace.success_time is None else trace.success_time,
         limit_s=limit,
@@ -94,8 +82,6 @@ def _row(cell: Cell, task: Task, trace: Trace, prior: Belief, compute_s: float) 
         plan_ms=float(np.median(plan_ms)) if len(plan_ms) else None,
         plan_p99_ms=float(np.percentile(plan_ms, 99)) if len(plan_ms) else None,
         period_ms=1e3 / task.planner.rate_hz,
-        compute_s=compute_s,
-        made_by=hardware.label(),
         right_kind=share_after_moving(task, trace),
     )
 
@@ -176,12 +162,16 @@ def estimates(task: Task, truth: Array, belief: Belief) -> dict[str, ParameterEs
     }
 
 
+def thinned(count: int) -> list[int]:
+    """Return up to MAX_TIMES of `count` indices, with the first and the last."""
+    return np.unique(np.linspace(0, count - 1, min(count, MAX_TIMES)).round().astype(int)).tolist()
+
+
 def estimate_series(
     task: Task, truth: Array, beliefs: Sequence[tuple[float, Belief]]
 ) -> EstimateSeries:
     """Return the means of stamped beliefs, thinned evenly; the first and last are kept."""
-    count = min(len(beliefs), MAX_TIMES)
-    chosen = np.unique(np.linspace(0, len(beliefs) - 1, count).round().astype(int))
+    chosen = thinned(len(beliefs))
     means = np.array([errors.mean(task, beliefs[i][1], truth) for i in chosen])
     return EstimateSeries(
         times=tuple(float(beliefs[i][0]) for i in chosen),

@@ -7,15 +7,13 @@ since it may lie anywhere on it; a slide has no pivot.
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.uncertain_joints import JointMotion, UncertainJoint
 from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
-
-Array = npt.NDArray[np.float64]
 
 
 def squared_error(task: Task, belief: Belief, truth: Array) -> float:

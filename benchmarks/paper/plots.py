@@ -1,4 +1,4 @@
-"""Plots of the benchmark: success, regret, times, calibration, ablation, and curves over time."""
+"""Plots of the benchmark: success, regret, times, and curves over time; joints in a scene."""
 
 from collections.abc import Callable, Mapping, Sequence
 import functools
@@ -11,23 +11,25 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter
 import numpy as np
-import numpy.typing as npt
 
-from benchmarks.paper.cells import CONTROLLERS, LEARNER, LEARNING, SUCCESS
-from benchmarks.paper.claims import CALIBRATED
-from benchmarks.paper.rows import Row
+from benchmarks.paper.cells import CONTROLLERS, LEARNER, LEARNING, SUCCESS, Cell, Row
 from benchmarks.paper.summary import Summary, by_task, learners
-from emppi_ros.calibration.statistics import Share
+from benchmarks.study import grouped
+from emppi_ros.app.closed_loop import ClosedLoop
+from emppi_ros.core import config
+from emppi_ros.core.arrays import Array
+from emppi_ros.model.parameters import AXES
+from emppi_ros.tasks.task import parse_task
+from emppi_ros.viz import renderer
 from emppi_ros.viz.palette import BLUE, GREY, ORANGE, RED
+from emppi_ros.viz.report import joint_pictures, recording
 from emppi_ros.viz.report.plots import styled
 
-Array = npt.NDArray[np.float64]
-GREEN, CALIBRATED_BAND = '#3a8f5c', '#e8f1ea'
+GREEN = '#3a8f5c'
 COLORS = dict(zip(CONTROLLERS, (BLUE, GREEN, RED, ORANGE, GREY), strict=True))
 INTERVAL = {'ecolor': '#1f2937', 'elinewidth': 1.2, 'capsize': 2.5}
 WIDTH = 10.0  # inches
 WIDE = 20.0  # ratio of values from which an axis is logarithmic
-DARK = 60.0  # %: text on such a field is white
 POINTS = 200  # of a curve
 COLUMNS = 3  # of panels
 FEW_DECADES = 300.0  # ratio of values below which powers of ten are too few labels
@@ -48,11 +50,7 @@ def write_all(rows: Sequence[Row], summary: Summary, folder: Path) -> list[Path]
     if summary.learning:
         pictures['learning'] = lambda: squared_error(rows, LEARNING)
     if any(row.goals_s for row in rows if row.study == SUCCESS):
-        pictures['goals'] = lambda: goals(rows, COLORS)
-    if summary.ablation:
-        pictures['ablation'] = lambda: ablation(summary.ablation)
-    if summary.calibration:
-        pictures['calibration'] = lambda: calibration(summary.calibration)
+        pictures['goals'] = lambda: goals(rows)
     written = []
     for name, draw in pictures.items():
         with styled():
@@ -112,51 +110,6 @@ def plan_time(rows: Sequence[Row], summary: Summary) -> Figure:
     return figure
 
 
-def calibration(shares: Mapping[str, Share]) -> Figure:
-    """Return how often 90 % intervals hold the true value, by parameter."""
-    figure = Figure(figsize=(WIDTH, 1.8 + 0.5 * len(shares)), layout='constrained')
-    axis = figure.subplots()
-    low, high = (100.0 * bound for bound in CALIBRATED)
-    axis.axvspan(low, high, color=CALIBRATED_BAND, label='calibrated')
-    axis.axvline(90.0, color=GREEN, linestyle='--', linewidth=1.5, label='nominal')
-    for y, share in enumerate(shares.values()):
-        axis.plot([100.0 * share.low, 100.0 * share.high], [y, y], color=BLUE, linewidth=2.2)
-        axis.plot(100.0 * share.rate, y, 'o', color=BLUE, markersize=8)
-        axis.text(100.5, y, f'{share.count}/{share.total}', va='center', color=GREY, fontsize=9)
-    lowest = min(100.0 * share.low for share in shares.values())
-    axis.set_yticks(range(len(shares)), [name.replace('_', ' ') for name in shares])
-    axis.set(ylim=(len(shares) - 0.4, -0.6), xlim=(min(70.0, lowest - 3.0), 100.0))
-    axis.grid(axis='y', visible=False)
-    axis.set_xlabel('true values in the 90 % interval [%], with 95 % Wilson intervals')
-    axis.set_title('Calibration: filtered runs without control')
-    figure.legend(loc='outside lower center', ncols=2)
-    return figure
-
-
-def ablation(shares: Mapping[tuple[int, int], Share]) -> Figure:
-    """Return success over the number of models and of rollouts per model."""
-    models, rollouts = (sorted({size[i] for size in shares}) for i in (0, 1))
-    size = 2.4 + 1.5 * len(rollouts), 1.6 + 1.1 * len(models)
-    figure = Figure(figsize=size, layout='constrained')
-    axis = figure.subplots()
-    rates = np.full((len(models), len(rollouts)), np.nan)
-    for (m, k), share in shares.items():
-        rates[models.index(m), rollouts.index(k)] = 100.0 * share.rate
-    image = axis.imshow(rates, vmin=0, vmax=100, cmap='Blues', origin='lower', aspect='auto')
-    for (m, k), share in shares.items():
-        i, j = models.index(m), rollouts.index(k)
-        color = 'white' if rates[i, j] > DARK else 'black'
-        text = f'{share.count}/{share.total}\n{100 * share.low:.0f}-{100 * share.high:.0f} %'
-        axis.text(j, i, text, ha='center', va='center', color=color, fontsize=10)
-    axis.set_xticks(range(len(rollouts)), [str(k) for k in rollouts])
-    axis.set_yticks(range(len(models)), [str(m) for m in models])
-    axis.set(xlabel='rollouts per model, K', ylabel='models, M')
-    axis.set_title('Success by size')
-    axis.grid(visible=False)
-    figure.colorbar(image, label='successful runs [%]')
-    return figure
-
-
 def squared_error(rows: Sequence[Row], study: str = SUCCESS) -> Figure:
     """Return the squared parameter error over time, one panel a task (the paper's Fig. 3)."""
     runs = learners(by_task(rows, study))
@@ -196,7 +149,7 @@ def estimates(rows: Sequence[Row], task: str) -> Figure:
     return figure
 
 
-def goals(rows: Sequence[Row], colors: Mapping[str, str]) -> Figure:
+def goals(rows: Sequence[Row]) -> Figure:
     """Return the number of goals reached over time, one panel a task (the paper's Fig. 4)."""
     runs = {
         task: controllers
@@ -209,7 +162,7 @@ def goals(rows: Sequence[Row], colors: Mapping[str, str]) -> Figure:
         times = np.linspace(0.0, end, POINTS)
         for name, group in controllers.items():
             counts = [np.searchsorted(np.sort(row.goals_s), times, 'right') for row in group]
-            axis.plot(times, np.mean(counts, axis=0), color=colors[name], label=name)
+            axis.plot(times, np.mean(counts, axis=0), color=COLORS[name], label=name)
         axis.set(title=task.replace('_', ' '), xlabel='time [s]', xlim=(0, end), ylim=(0, None))
     axes[0].set_ylabel('goals reached, mean over runs')
     figure.legend(*axes[0].get_legend_handles_labels(), loc='outside lower center', ncols=3)
@@ -290,3 +243,35 @@ def _legend(figure: Figure, values: Mapping[str, Mapping[str, object]]) -> None:
     marks = [Patch(facecolor=COLORS[name]) for name in names]
     if names != [LEARNER]:
         figure.legend(marks, names, loc='outside lower center', ncols=len(names))
+
+
+def write_joint_pictures(
+    cells: Sequence[Cell], folder: Path, say: Callable[[str], None]
+) -> list[Path]:
+    """
+    Write `articulation_TASK.png` of EMPPI's first run of each task with an uncertain joint.
+
+    Rows hold no particles, but the same cell gives the same bits: it is run again, unless the
+    picture exists. `say` receives messages about that, and about a missing renderer.
+    """
+    written: list[Path] = []
+    learned = [cell for cell in cells if (cell.study, cell.controller) == (SUCCESS, LEARNER)]
+    for cell in (first for first, *_ in grouped(learned, 'task').values()):
+        parameters = config.parse(cell.text, cell.task).get('parameters', {})
+        if not any(entry.get('field') in AXES for entry in parameters.values()):
+            continue
+        name = f'articulation_{cell.task}'
+        drawn = sorted(folder.glob(f'{name}*.png'))
+        if kept := [path for path in drawn if joint_pictures.source_of(path) == cell.digest]:
+            written += kept
+            continue
+        try:
+            renderer.check_renderer()
+            say(f'drawing the belief about the joint in {cell.task}')
+            task = parse_task(cell.text, cell.task)
+            record = recording.of_trace(ClosedLoop(task, cell.seed, cell.controller).run())
+            written += joint_pictures.write_all(task, record, folder, name, cell.digest)
+        except renderer.RenderError as error:
+            say(f'no pictures of the belief about joints: {error}')
+            break
+    return written

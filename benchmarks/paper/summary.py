@@ -1,20 +1,20 @@
 """Summaries of rows: every number that the report, the plots and the claims use."""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from benchmarks.paper import cells
-from benchmarks.paper.rows import Row
+from benchmarks.paper.cells import Row
+from benchmarks.study import grouped, if_any
 from emppi_ros.calibration import statistics
 from emppi_ros.calibration.statistics import Mean, Share, plain
 
 KNOWN = 0.95  # share of a belief from which a joint's kind counts as known
 _ROUNDING = 1e-6  # of a number of steps
 STEPS = {'halfcheetah_backflip': 200}  # of control, within which a first run must succeed
-K = TypeVar('K', bound=Hashable)
 T = TypeVar('T')
 
 
@@ -69,34 +69,19 @@ class Summary(NamedTuple):
     kinds: Mapping[str, JointKindBelief]  # task with an uncertain joint
     in_steps: Mapping[str, Share]  # task: EMPPI's runs that succeed within STEPS
     learning: Mapping[str, ErrorConvergence]  # task
-    published: Mapping[str, Mapping[str, Share]]  # task -> controller, by the paper's settings
-    published_fall: Mapping[str, ErrorReduction]  # task
-
-
-def group(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Group rows by a key, in order of first appearance."""
-    groups: dict[K, list[T]] = defaultdict(list)
-    for row in rows:
-        groups[key(row)].append(row)
-    return dict(groups)
 
 
 def by_task(rows: Sequence[Row], study: str = cells.SUCCESS) -> dict[str, dict[str, list[Row]]]:
     """Return the rows of a study (of success by default) by task and controller."""
-    chosen = [row for row in rows if row.study == study]
-    return {
-        task: group(of_task, lambda row: row.controller)
-        for task, of_task in group(chosen, lambda row: row.task).items()
-    }
+    tasks = grouped([row for row in rows if row.study == study], 'task')
+    return {task: grouped(of_task, 'controller') for task, of_task in tasks.items()}
 
 
 def summarize(rows: Sequence[Row]) -> Summary:
     """Summarize rows."""
     runs = by_task(rows)
-    sizes = group(
-        (row for row in rows if row.study == cells.ABLATION),
-        lambda row: (row.models, row.rollouts),
-    )
+    ours = {task: of[cells.LEARNER] for task, of in runs.items() if cells.LEARNER in of}
+    sizes = grouped([row for row in rows if row.study == cells.ABLATION], 'models', 'rollouts')
     return Summary(
         success=_each(runs, success),
         attempts={
@@ -108,36 +93,31 @@ def summarize(rows: Sequence[Row]) -> Summary:
         regret_s={
             task: {
                 name: lost
-                for name, group_rows in controllers.items()
-                if name != cells.ORACLE
-                and (lost := regret(group_rows, controllers[cells.ORACLE])) is not None
+                for name, of_name in of.items()
+                if name != cells.ORACLE and (lost := regret(of_name, of[cells.ORACLE])) is not None
             }
-            for task, controllers in runs.items()
-            if cells.ORACLE in controllers
+            for task, of in runs.items()
+            if cells.ORACLE in of
         },
-        fall=_falls(runs),
+        fall={task: error_reduction(of_task) for task, of_task in learners(runs).items()},
         plan_ms=_each(runs, plan_ms),
         calibration=coverage([row for row in rows if row.study == cells.CALIBRATION]),
-        ablation={size: success(group_rows) for size, group_rows in sizes.items()},
+        ablation={size: success(of_size) for size, of_size in sizes.items()},
         risk=_each(by_task(rows, cells.RISK), success_and_time),
         kinds={
-            task: joint_kind(controllers[cells.LEARNER])
-            for task, controllers in runs.items()
-            if any(row.right_kind is not None for row in controllers.get(cells.LEARNER, ()))
+            task: joint_kind(of_task)
+            for task, of_task in ours.items()
+            if any(row.right_kind is not None for row in of_task)
         },
         in_steps={
-            task: statistics.share(
-                [in_steps(row, STEPS[task]) for row in controllers[cells.LEARNER]]
-            )
-            for task, controllers in runs.items()
-            if task in STEPS and cells.LEARNER in controllers
+            task: statistics.share([in_steps(row, STEPS[task]) for row in of_task])
+            for task, of_task in ours.items()
+            if task in STEPS
         },
         learning={
-            task: convergence(controllers[cells.LEARNER])
-            for task, controllers in by_task(rows, cells.LEARNING).items()
+            task: convergence(of[cells.LEARNER])
+            for task, of in by_task(rows, cells.LEARNING).items()
         },
-        published=_each(by_task(rows, cells.PUBLISHED), success),
-        published_fall=_falls(by_task(rows, cells.PUBLISHED)),
     )
 
 
@@ -145,10 +125,6 @@ def learners(runs: Mapping[str, Mapping[str, list[Row]]]) -> dict[str, list[Row]
     """Return the rows of EMPPI by task, of tasks with unknown parameters."""
     learned = {task: of.get(cells.LEARNER, []) for task, of in runs.items()}
     return {task: rows for task, rows in learned.items() if rows and rows[0].parameters}
-
-
-def _falls(runs: Mapping[str, Mapping[str, list[Row]]]) -> dict[str, ErrorReduction]:
-    return {task: error_reduction(rows) for task, rows in learners(runs).items()}
 
 
 def _attempts(rows: Sequence[Row]) -> list[bool]:
@@ -188,7 +164,7 @@ def regret(rows: Sequence[Row], oracle: Sequence[Row]) -> Mean | None:
     """
     best = {row.seed: row.time_s for row in oracle}
     pairs = [row.time_s - best[row.seed] for row in rows if row.seed in best]
-    return statistics.mean(pairs) if pairs else None
+    return if_any(statistics.mean, pairs)
 
 
 def error_reduction(rows: Sequence[Row]) -> ErrorReduction:
@@ -236,14 +212,11 @@ def plan_ms(rows: Sequence[Row]) -> float:
 
 def as_json(summary: Summary) -> dict[str, Any]:
     """Return a summary as plain mappings, for JSON."""
-    same = ('success', 'attempts', 'time_s', 'regret_s', 'plan_ms', 'published')
+    data: dict[str, Any] = plain(summary._replace(ablation={}, risk={}))
+    for name, field in (('squared_error', 'fall'), ('kind_of_joint', 'kinds')):
+        data[name] = data.pop(field)
     return {
-        **{name: plain(getattr(summary, name)) for name in same},
-        'squared_error': plain(summary.fall),
-        'calibration': plain(summary.calibration),
-        'kind_of_joint': plain(summary.kinds),
-        'in_steps': plain(summary.in_steps),
-        'learning': plain(summary.learning),
+        **data,
         'ablation': [
             {'models': models, 'rollouts': rollouts, **plain(value)}
             for (models, rollouts), value in summary.ablation.items()

@@ -9,11 +9,10 @@ are processor times of all threads, which other load on the machine does not cha
 
 import copy
 import time
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.paper.compute import estimates
 from benchmarks.peers import judo
@@ -24,17 +23,16 @@ from benchmarks.peers.planners import (
     PlannerSettings,
     SteppingPlanner,
 )
-from benchmarks.peers.runs import PeerCell, PeerRow
-from benchmarks.peers.tasks import PEER_TASKS, WORLDS
-from emppi_ros.calibration import hardware
+from benchmarks.peers.runs import WORLDS, PeerCell, PeerRow
+from benchmarks.study import computed
 from emppi_ros.calibration.planner_overhead import stepping_s
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.sim import true_model
 from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.task import Task, parse_task
 
-Array = npt.NDArray[np.float64]
 PARTS, FINAL_PARTS = 25, 5  # of a run
 PAIR_EVERY, WARM_UP = 3, 9  # plans
 
@@ -47,16 +45,6 @@ class PeerMotion(NamedTuple):
     success_s: float | None
 
 
-class TimeMedians(TypedDict):
-    """Medians of times [ms] and of their ratios, as in a row."""
-
-    plan_ms: float
-    stepping_ms: float
-    ratio: float
-    observe_ms: float
-    own_ratio: float | None
-
-
 class Timing(NamedTuple):
     """Pairs of times of a plan and of its stepping (n, 2), and times of observing (m,) [s]."""
 
@@ -64,8 +52,8 @@ class Timing(NamedTuple):
     observe_s: Array
     own: Array  # (n,) of stepping in a physics engine of the planner's own; empty without
 
-    def summary(self) -> TimeMedians:
-        """Return medians: times [ms], and the ratio of each pair."""
+    def summary(self) -> dict[str, Any]:
+        """Return medians, as in a row: times [ms], and the ratio of each pair."""
         plan, stepping = self.pairs.T
         return {
             'plan_ms': 1e3 * float(np.median(plan)),
@@ -80,12 +68,11 @@ def compute(cell: PeerCell) -> PeerRow:
     """Return the row of a cell; BenchError if a package is missing."""
     began = time.perf_counter()
     task = parse_task(cell.text, cell.task)
-    name = PEER_TASKS[cell.task].judo
     truth = WORLDS[cell.world].truth(task, cell.seed)
-    reference = judo.JudoTask(name, cell.seed)
+    reference = judo.JudoTask(cell.task, cell.seed)
     try:
         settings = PlannerSettings(cell.rollouts, cell.threads, cell.seed)
-        planner = PEERS[cell.planner].make(task, name, settings)
+        planner = PEERS[cell.planner].make(task, cell.task, settings)
         motion, timing = run(task, planner, truth, reference.start, settings)
     except EmppiError as error:
         raise type(error)(f'{cell}: {error}') from None
@@ -93,9 +80,10 @@ def compute(cell: PeerCell) -> PeerRow:
     parts = [float(np.mean(part)) for part in np.array_split(rewards, PARTS) if len(part)]
     limit = task.file.duration_s
     belief = planner.belief if isinstance(planner, EnsemblePlanner) else None
+    made = computed(cell, began)
+    made['made_by'] += f', {judo.version()}'
     return PeerRow(
-        **cell.identity,
-        digest=cell.digest,
+        **made,
         reward=float(np.mean(rewards)),
         final_reward=float(np.mean(parts[-FINAL_PARTS:])),
         rewards=tuple(parts),
@@ -104,8 +92,6 @@ def compute(cell: PeerCell) -> PeerRow:
         limit_s=limit,
         **timing.summary(),
         parameters=estimates(task, truth, belief.filter.belief) if belief else {},
-        compute_s=time.perf_counter() - began,
-        made_by=f'{hardware.label()}, {judo.version()}',
     )
 
 

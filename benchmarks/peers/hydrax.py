@@ -12,16 +12,14 @@ import os
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.peers.judo import JudoTask
-from benchmarks.peers.optional import load
-from benchmarks.peers.planners import PlannerSettings
+from benchmarks.peers.planners import PlannerSettings, load
 from emppi_ros.calibration.planner_overhead import Rollouts
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _HORIZON_S, _KNOTS = 1.0, 4  # as Judo's
 _ONE_THREAD = '--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1'
 

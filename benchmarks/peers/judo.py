@@ -3,23 +3,26 @@ Tasks and optimizers of Judo (PyPI `judo-rai`): the only module that imports it.
 
 Judo's own settings of each task are used, except for the number of rollouts and of threads. What
 it computes for display, the traces of the best rollouts, is left out of its plans.
+
+Tasks of dm_control's suite (PyPI `dm-control`) are tasks of Judo, too, so that its optimizers plan
+them: with dm_control's model and reward function, but neither its simulation nor its loop.
 """
 
-from collections.abc import Mapping
 import importlib
 import importlib.metadata
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from benchmarks.peers import dm_control
-from benchmarks.peers.optional import load
-from benchmarks.peers.planners import PlannerSettings
+from benchmarks.peers.planners import PlannerSettings, load
 from emppi_ros.calibration.planner_overhead import Rollouts
+from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.ensemble import State
+from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
+CARTPOLE = 'dm_cartpole'  # its name in Judo
+SETTINGS_OF = {CARTPOLE: 'cartpole'}  # the task whose settings Judo's optimizers have there
 
 
 def version() -> str:
@@ -28,18 +31,15 @@ def version() -> str:
     return f'judo-rai {importlib.metadata.version("judo-rai")}'
 
 
-def _without_meshes(*_args: Any, **_keys: Any) -> None:
-    """Replace Judo's download: the tasks of this benchmark have no meshes."""
-
-
 class JudoTask:
     """A task of Judo: its start states and its reward."""
 
     def __init__(self, name: str, seed: int = 0) -> None:
         """Create the task by its name in Judo, and draw its start state."""
-        vars(load('judo.tasks.base')).update(download_and_extract_meshes=_without_meshes)
-        if name in dm_control.SETTINGS_OF:
-            dm_control.register()
+        # in place of Judo's download: the tasks of this benchmark have no meshes
+        vars(load('judo.tasks.base')).update(download_and_extract_meshes=lambda *_, **__: None)
+        if name in SETTINGS_OF:
+            _register()
         tasks = load('judo.tasks').get_registered_tasks()
         np.random.seed(seed)  # noqa: NPY002  # Judo's only source of randomness
         self.task = tasks[name][0]()
@@ -70,10 +70,11 @@ class JudoPlanner:
 
     def __init__(
         self,
-        optimizer: str,
+        _task: Task,
         judo_task: str,
         settings: PlannerSettings,
-        changes: Mapping[str, float],
+        optimizer: str,
+        **changes: float,
     ) -> None:
         """Create the controller with Judo's settings of the task, and `changes` of them."""
         controllers, optimizers = load('judo.controller.controller'), load('judo.optimizers')
@@ -81,7 +82,7 @@ class JudoPlanner:
         task = JudoTask(judo_task, settings.seed).task
         kind, config_kind = optimizers.get_registered_optimizers()[optimizer]
         config = config_kind()
-        settings_of = dm_control.SETTINGS_OF.get(judo_task, judo_task)
+        settings_of = SETTINGS_OF.get(judo_task, judo_task)
         config.set_override(settings_of)
         config.num_rollouts = settings.rollouts
         for name, value in changes.items():
@@ -113,3 +114,41 @@ class JudoPlanner:
         state, nq = self._controller.current_state, self._controller.model.nq
         controls = self._controller.rollout_controls[None]
         return Rollouts(State(state[:nq], state[nq:]), controls)
+
+
+def _register() -> None:
+    """Register the tasks in Judo."""
+    tasks = load('judo.tasks')
+    if CARTPOLE in tasks.get_registered_tasks():
+        return
+    base = load('judo.tasks.base')
+    path = str(paths.find_scene('package://dm_control/suite/cartpole.xml').path)
+
+    class Swingup(base.Task):  # type: ignore[misc, name-defined]  # known at run time only
+        name, config_t = CARTPOLE, base.TaskConfig
+
+        def __init__(self) -> None:
+            super().__init__(model_path=path)
+            self.reset()
+
+        def reward(
+            self, states: Array, sensors: Array, controls: Array, metadata: Any = None
+        ) -> Array:
+            return np.asarray(swingup_reward(states, controls).sum(axis=-1))
+
+        def reset(self) -> None:
+            draw = np.random.standard_normal(4)  # noqa: NPY002  # Judo's source of randomness
+            self.data.qpos[:] = np.array([0.0, np.pi]) + 0.01 * draw[:2]
+            self.data.qvel[:] = 0.01 * draw[2:]
+
+    tasks.register_task(CARTPOLE, Swingup, base.TaskConfig)
+
+
+def swingup_reward(states: Array, controls: Array) -> Array:
+    """Return the smooth reward of `cartpole.swingup` (...,) for states and controls (..., n)."""
+    tolerance = load('dm_control.utils.rewards').tolerance
+    upright = (np.cos(states[..., 1]) + 1.0) / 2.0
+    centred = (1.0 + tolerance(states[..., 0], margin=2)) / 2.0
+    effort = tolerance(controls[..., 0], margin=1, value_at_margin=0, sigmoid='quadratic')
+    slow = (1.0 + tolerance(states[..., 3], margin=5)) / 2.0
+    return np.asarray(upright * (4.0 + effort) / 5.0 * slow * centred)

@@ -5,22 +5,22 @@ To add one, add a line to PEERS; `emppi bench peers --planners NAME` then offers
 """
 
 from collections.abc import Callable
-import functools
 import importlib
-from typing import NamedTuple, Protocol, runtime_checkable
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.belief.belief_session import BeliefSession
 from emppi_ros.calibration.planner_overhead import RecordedPlanner, Rollouts
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.errors import BenchError, import_optional
 from emppi_ros.model.ensemble import State
 from emppi_ros.model.parameters import nominal_values
 from emppi_ros.priors import particles
 from emppi_ros.robots.plan import Plan
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 _AT_REST_S = -1.0  # before a run no command acts
 
 
@@ -104,62 +104,60 @@ class EnsemblePlanner:
         return self.planner.last_rollouts
 
 
-def _judo(
-    optimizer: str, _task: Task, judo_task: str, settings: PlannerSettings, **changes: float
-) -> ComparedPlanner:
-    module = importlib.import_module('benchmarks.peers.judo')
-    return module.JudoPlanner(optimizer, judo_task, settings, changes)
-
-
-def _torch(task: Task, judo_task: str, settings: PlannerSettings) -> ComparedPlanner:
-    module = importlib.import_module('benchmarks.peers.pytorch_mppi')
-    return module.TorchPlanner(task, judo_task, settings)
-
-
-def _hydrax(models: int, task: Task, judo_task: str, settings: PlannerSettings) -> ComparedPlanner:
-    module = importlib.import_module('benchmarks.peers.hydrax')
-    return module.HydraxPlanner(task, judo_task, settings, models)
-
-
-def _ours(learns: bool, task: Task, _judo_task: str, settings: PlannerSettings) -> ComparedPlanner:
-    return EnsemblePlanner(learns, task, settings)
-
-
 # task, name of the task in Judo, settings -> planner
 Factory = Callable[[Task, str, PlannerSettings], ComparedPlanner]
 
 
+def load(module: str) -> ModuleType:
+    """Import a package to compare with; BenchError if it, or what it needs, is not installed."""
+    return import_optional(
+        module,
+        lambda error: (
+            f'bench peers: Python package {error.name!r} is not installed; `make peers` makes an '
+            'environment with all that is compared, and runs the benchmark there'
+        ),
+        BenchError,
+    )
+
+
+def _theirs(module: str, kind: str, *arguments: Any, **changes: float) -> Factory:
+    """Return the factory of a class of a module beside this one, which is imported when used."""
+
+    def make(task: Task, judo_task: str, settings: PlannerSettings) -> ComparedPlanner:
+        planner = getattr(importlib.import_module(f'benchmarks.peers.{module}'), kind)
+        made: ComparedPlanner = planner(task, judo_task, settings, *arguments, **changes)
+        return made
+
+    return make
+
+
+def _ours(learns: bool) -> Factory:
+    return lambda task, _judo_task, settings: EnsemblePlanner(learns, task, settings)
+
+
+def _judo(optimizer: str, **changes: float) -> 'PeerPlanner':
+    make = _theirs('judo', 'JudoPlanner', optimizer, **changes)
+    return PeerPlanner(make, has_own_settings=True)
+
+
 class PeerPlanner(NamedTuple):
-    """
-    How to create a planner.
-
-    Attributes
-    ----------
-    make : callable
-        Creates it.
-    has_own_settings : bool
-        Whether it does not read planner, cost and belief of the task file.
-    tasks : tuple of str
-        Tasks that it can plan; empty: all.
-
-    """
+    """How to create a planner."""
 
     make: Factory
+    # whether it does not read planner, cost and belief of the task file
     has_own_settings: bool = False
-    tasks: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()  # tasks that it can plan; empty: all
 
 
 LEARNER, FIXED = 'emppi', 'mppi'
 PEERS: dict[str, PeerPlanner] = {
-    LEARNER: PeerPlanner(functools.partial(_ours, True)),
-    FIXED: PeerPlanner(functools.partial(_ours, False)),
-    'judo-mppi': PeerPlanner(functools.partial(_judo, 'mppi'), has_own_settings=True),
-    'judo-ps': PeerPlanner(functools.partial(_judo, 'ps'), has_own_settings=True),
-    'judo-cem': PeerPlanner(functools.partial(_judo, 'cem'), has_own_settings=True),
-    'judo-mppi-wide': PeerPlanner(  # in place of 0.1
-        functools.partial(_judo, 'mppi', sigma=1.0), has_own_settings=True
-    ),
-    'pytorch-mppi': PeerPlanner(_torch),
-    'hydrax': PeerPlanner(functools.partial(_hydrax, 1), tasks=('cartpole',)),
-    'hydrax-random': PeerPlanner(functools.partial(_hydrax, 8), tasks=('cartpole',)),
+    LEARNER: PeerPlanner(_ours(learns=True)),
+    FIXED: PeerPlanner(_ours(learns=False)),
+    'judo-mppi': _judo('mppi'),
+    'judo-ps': _judo('ps'),
+    'judo-cem': _judo('cem'),
+    'judo-mppi-wide': _judo('mppi', sigma=1.0),  # in place of 0.1
+    'pytorch-mppi': PeerPlanner(_theirs('pytorch_mppi', 'TorchPlanner')),
+    'hydrax': PeerPlanner(_theirs('hydrax', 'HydraxPlanner', 1), tasks=('cartpole',)),
+    'hydrax-random': PeerPlanner(_theirs('hydrax', 'HydraxPlanner', 8), tasks=('cartpole',)),
 }

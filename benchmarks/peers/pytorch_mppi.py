@@ -10,16 +10,13 @@ from that of planners with longer steps or splines.
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.peers.judo import JudoTask
-from benchmarks.peers.optional import load
-from benchmarks.peers.planners import PlannerSettings
+from benchmarks.peers.planners import PlannerSettings, load
 from emppi_ros.calibration.planner_overhead import Rollouts
+from emppi_ros.core.arrays import Array
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.tasks.task import Task
-
-Array = npt.NDArray[np.float64]
 
 # standard deviation of the noise, and temperature, by name in Judo: the best on seeds 0 to 3
 SETTINGS = {'cartpole': (3.0, 1.0), 'cylinder_push': (1.0, 0.1), 'dm_cartpole': (1.0, 0.3)}

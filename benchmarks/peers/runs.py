@@ -1,21 +1,30 @@
-"""Runs of planners on tasks in worlds: cells, and their rows."""
+"""
+Runs of planners on the tasks of other people, in worlds: cells, and their rows.
 
-from collections.abc import Mapping
+To add a task, add a line to PEER_TASKS; `emppi bench peers --tasks NAME` then offers it.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 import functools
 import hashlib
 import json
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from benchmarks.belief.estimators import EMPPI
 from benchmarks.belief.runs import code_digest
-from benchmarks.paper.cells import changed
-from benchmarks.paper.rows import ParameterEstimate
+from benchmarks.paper.cells import ParameterEstimate, changed
 from benchmarks.peers.planners import LEARNER, PEERS
-from benchmarks.peers.tasks import PEER_TASKS
-from benchmarks.study import Run
-from emppi_ros.core import config
+from benchmarks.study import Computed, Run
+from emppi_ros.core import config, paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.model.parameters import nominal_values
+from emppi_ros.sim.true_parameters import draw_truth
+from emppi_ros.tasks.task import Task, task_text
 
 QUICK_S = 0.4
 _OURS = ('description', 'cost', 'belief')  # keys; of `planner` only the rate is left
@@ -51,10 +60,9 @@ class PeerCell(PeerRun):
 
 
 @dataclass(frozen=True)
-class PeerRow(PeerRun):
+class PeerRow(PeerRun, Computed):
     """The result of one cell; rewards are means over physics steps, by the task's author."""
 
-    digest: str
     reward: float  # of the run
     final_reward: float  # of its last part
     rewards: tuple[float, ...]  # of equal parts of the run
@@ -66,8 +74,6 @@ class PeerRow(PeerRun):
     ratio: float
     observe_ms: float
     parameters: Mapping[str, ParameterEstimate]  # at the end; empty without a belief
-    compute_s: float
-    made_by: str  # version and processor
     own_ratio: float | None = None  # the same in a physics engine of the planner's own
 
 
@@ -88,9 +94,9 @@ def settings_digest(text: str, without_ours: bool) -> str:
     return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
 
-def task_text(name: str, rollouts: int, threads: int, quick: bool) -> str:
+def sized_text(name: str, rollouts: int, threads: int, quick: bool) -> str:
     """Return the YAML with the rollouts shared by the models; ConfigError if they cannot be."""
-    text = PEER_TASKS[name].text
+    text = peer_text(name)
     models = config.parse(text, name)['planner']['models']
     if rollouts % models:
         raise ConfigError(
@@ -98,3 +104,45 @@ def task_text(name: str, rollouts: int, threads: int, quick: bool) -> str:
         )
     size = {'rollouts': rollouts // models, 'threads': threads}
     return changed(text, {'planner': size, **({'duration_s': QUICK_S} if quick else {})})
+
+
+PEER_TASKS = {  # by their names in Judo: tasks of ours with model and reward of another package
+    'cartpole': 'judo_cartpole.yaml',
+    'cylinder_push': 'judo_cylinder_push.yaml',
+    'dm_cartpole': 'dm_cartpole.yaml',
+}
+
+
+def peer_text(name: str) -> str:
+    """Return the YAML of a task of other people."""
+    return task_text(str(paths.share() / 'config' / 'peers' / PEER_TASKS[name]))
+
+
+class PeerWorld(NamedTuple):
+    """True parameters (P,) of a task for a seed; all planners start from the model's own."""
+
+    description: str
+    truth: Callable[[Task, int], Array]
+
+
+def _nominal(task: Task, _seed: int) -> Array:
+    return nominal_values(task.parameters, task.model)
+
+
+def _wrong(task: Task, _seed: int) -> Array:
+    wrong = task.simulation.wrong
+    missing = [one.name for one in task.parameters if one.name not in wrong]
+    if missing:
+        raise ConfigError(f'{task.name}: simulation: wrong: no value of {", ".join(missing)}')
+    return np.array([wrong[one.name] for one in task.parameters])
+
+
+def _drawn(task: Task, seed: int) -> Array:
+    return draw_truth(task, seed).initial
+
+
+WORLDS = {
+    'true': PeerWorld('the parameters in the model file', _nominal),
+    'wrong': PeerWorld('fixed other parameters (`simulation: wrong`)', _wrong),
+    'unknown': PeerWorld('parameters drawn for each seed (`simulation: truth`)', _drawn),
+}

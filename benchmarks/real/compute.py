@@ -1,20 +1,29 @@
 """Identify the parameters of a real mechanism, and forecast what was held out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 import re
 import tempfile
 import time
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.real import online, toss_forecasts, tosses
-from benchmarks.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording, tosses_of
-from benchmarks.real.rows import Estimate, ForecastError, RealCell, RealRow, Score
-from emppi_ros.calibration import hardware
+from benchmarks.real.datasets import (
+    BELIEFS,
+    DATASETS,
+    Dataset,
+    Estimate,
+    ForecastError,
+    RealCell,
+    RealRecording,
+    RealRow,
+    tosses_of,
+)
+from benchmarks.study import computed
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identification import methods
@@ -27,7 +36,6 @@ from emppi_ros.model.ensemble import Ensemble
 from emppi_ros.recordings.motion import MAX_STEPS_PER_SAMPLE, Motion, resample, split
 from emppi_ros.recordings.recordings import Recording, read_recording
 
-Array = npt.NDArray[np.float64]
 OTHERS = (*BELIEFS, 'rollouts', 'published')  # that are not methods of `emppi identify`
 METHODS = ('shooting', 'states', 'rigid-body', 'sysid', 'csvgd', *OTHERS)
 HELD_OUT = 0.3
@@ -35,90 +43,78 @@ WINDOW_S = 0.1  # before a forecast, to which its start is fitted, for all metho
 _SAMPLES = 40
 
 
-class MethodResult(NamedTuple):
-    """What a method finds."""
-
-    quantities: Mapping[str, Estimate]
-    forecasts: Mapping[str, ForecastError]
-    scores: Mapping[str, Score]
-    flags: tuple[str, ...] = ()
-    identify_s: float | None = None
-    steps: int | None = None
-
-
 def compute(cell: RealCell, threads: int = 0) -> RealRow:
     """Return the row of a cell; a method that refuses the recording is a result, too."""
-    began, refused, result = time.perf_counter(), '', MethodResult({}, {}, {})
+    began, refused = time.perf_counter(), ''
+    found: dict[str, Any] = {}
     try:
-        result = (_of_tosses if cell.dataset == 'cube' else _of_motion)(cell, threads)
+        found = (_of_tosses if cell.dataset == 'cube' else _of_motion)(cell, threads)
     except IdentificationError as error:
         refused = re.sub(r'\S*/', '', str(error), count=1)  # without the temporary folder
-    return RealRow(
-        cell.dataset, cell.recording.name, cell.method, cell.digest, refused, result.quantities,
-        result.forecasts, time.perf_counter() - began, hardware.label(), result.scores,
-        result.flags, result.identify_s, result.steps,
-    )  # fmt: skip
+    return RealRow(**computed(cell, began), refused=refused, **found)
 
 
-def _of_motion(cell: RealCell, threads: int) -> MethodResult:
-    """Return what a method finds in the motion of joints."""
-    dataset, recording = DATASETS[cell.dataset], _as_recording(cell.recording)
-    if cell.method in cell.recording.models:
+def _of_motion(cell: RealCell, threads: int) -> dict[str, Any]:
+    """Return what a method finds in the motion of joints, as fields of a row."""
+    dataset, recording = DATASETS[cell.dataset], _as_recording(cell.data)
+    if cell.method in cell.data.models:
         plant, samples = _published(cell)
-        return MethodResult({}, _forecasts(plant, recording, samples, threads), {})
+        return {'forecasts': _forecasts(plant, recording, samples, threads)}
     plant = Plant.from_file(ASSETS / dataset.model)
     if cell.method in BELIEFS:
         return _of_belief(cell, plant, recording, threads)
     began = time.perf_counter()
     before = Ensemble.steps
     samples = _identify(cell.method, plant, recording, threads).samples
-    steps = Ensemble.steps - before
-    duration = time.perf_counter() - began
-    quantities = _quantities(dataset, plant, cell.recording, samples)
-    forecasts = _forecasts(plant, recording, samples[:_SAMPLES], threads)
-    return MethodResult(quantities, forecasts, {}, (), duration, steps)
+    return {
+        'steps': Ensemble.steps - before,
+        'identify_s': time.perf_counter() - began,
+        'quantities': _quantities(dataset, plant, cell.data, samples),
+        'forecasts': _forecasts(plant, recording, samples[:_SAMPLES], threads),
+    }
 
 
-def _of_belief(cell: RealCell, plant: Plant, recording: Recording, threads: int) -> MethodResult:
+def _of_belief(cell: RealCell, plant: Plant, recording: Recording, threads: int) -> dict[str, Any]:
     """Return what the online belief knows after the known part, and how it came to know it."""
     dataset = DATASETS[cell.dataset]
-    states = online.joint_states(plant, recording, cell.recording.velocities)
+    states = online.joint_states(plant, recording, cell.data.velocities)
     count = len(states.time) - int(HELD_OUT * len(states.time))
     known = online.JointStates(*(getattr(states, field.name)[:count] for field in fields(states)))
     sd = online.noise(known)
     task = online.make_task(plant, known, sd, cell.method == 'belief-constant')
     found = online.replay(task, known, sd)
     samples = found.snapshots[-1].theta
-    scores = {
-        **online.settling_scores(
-            found, float(known.time[0]), lambda theta: dataset.quantities(plant.at(theta))
-        ),
-        **online.prediction_scores(task, found, known),
+    settling = online.settling_scores(
+        found, float(known.time[0]), lambda theta: dataset.quantities(plant.at(theta))
+    )
+    chosen = samples[:: len(samples) // _SAMPLES]
+    return {
+        'scores': settling | online.prediction_scores(task, found, known),
+        'quantities': _quantities(dataset, plant, cell.data, samples),
+        'forecasts': _forecasts(plant, recording, chosen, threads),
+        'flags': found.flags,
     }
-    quantities = _quantities(dataset, plant, cell.recording, samples)
-    forecasts = _forecasts(plant, recording, samples[:: len(samples) // _SAMPLES], threads)
-    return MethodResult(quantities, forecasts, scores, found.flags)
 
 
-def _of_tosses(cell: RealCell, threads: int) -> MethodResult:
+def _of_tosses(cell: RealCell, threads: int) -> dict[str, Any]:
     """Return what tosses show, and how well others are forecast."""
     dataset = DATASETS[cell.dataset]
-    learned, later = tosses_of(cell.recording)
-    quantities: dict[str, Estimate] = {}
-    if cell.method in cell.recording.models:
+    learned, later = tosses_of(cell.data)
+    found: dict[str, Any] = {}
+    if cell.method in cell.data.models:
         plant, samples = _published(cell)
     else:
         plant = Plant.from_file(ASSETS / dataset.model)
         samples = tosses.estimate(plant, learned, threads=threads)
-        quantities = _quantities(dataset, plant, cell.recording, samples)
+        found['quantities'] = _quantities(dataset, plant, cell.data, samples)
     scores = toss_forecasts.scores(plant, samples[:_SAMPLES], learned, later, threads=threads)
-    return MethodResult(quantities, {}, scores)
+    return {**found, 'scores': scores}
 
 
 def _published(cell: RealCell) -> tuple[Plant, Array]:
     """Return the plant of a published model, and its parameters (_SAMPLES, P), all the same."""
     plant = Plant.from_file(ASSETS / DATASETS[cell.dataset].published)
-    given = cell.recording.models[cell.method]
+    given = cell.data.models[cell.method]
     theta = np.array([given[unknown.name] for unknown in plant.unknowns])
     return plant, np.tile(theta, (_SAMPLES, 1))
 

@@ -1,5 +1,5 @@
 """
-Published recordings of real mechanisms, as tables that `emppi identify` reads.
+Published recordings of real mechanisms, as tables that `emppi identify` reads, and runs on them.
 
 To add one, write a function that yields its recordings, and add a line to DATASETS; `emppi bench
 real --datasets NAME` then offers it. The data themselves are not part of this package.
@@ -14,14 +14,16 @@ from typing import Any
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 import yaml
 
 from benchmarks.real import marker_calibration, tosses
+from benchmarks.real.marker_calibration import MarkerOffsets
 from benchmarks.real.tosses import HALF_WIDTH_M, Tosses
+from benchmarks.study import Computed, Run
+from emppi_ros.calibration import statistics
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import BenchError
 
-Array = npt.NDArray[np.float64]
 Quantities = Callable[[mujoco.MjModel], Mapping[str, float]]
 BELIEFS = ('belief', 'belief-constant')
 PENDULUM_RATE_HZ = 400.0  # of the camera, as its authors say
@@ -48,28 +50,15 @@ _PENDULUM_ROWS = slice(400, 3400)  # after the release, before friction has take
 
 @dataclass(frozen=True)
 class RealRecording:
-    """
-    One recording: a table in the columns of `emppi identify`, and what its authors publish.
+    """One recording: a table in the columns of `emppi identify`, and what its authors publish."""
 
-    Attributes
-    ----------
-    name : str
-        Shown to users.
-    columns : mapping
-        Column name -> samples (n,).
-    published : mapping
-        Quantity -> value, as far as there is one.
-    models : mapping
-        Name of another model to forecast with -> its parameters, those of `Dataset.published`.
-    velocities : mapping
-        Joint -> recorded velocities (n,), for the online belief; empty: not recorded.
-
-    """
-
-    name: str
-    columns: Mapping[str, Array]
+    name: str  # shown to users
+    columns: Mapping[str, Array]  # column name -> samples (n,)
+    # quantity -> value, as far as there is one
     published: Mapping[str, float] = field(default_factory=dict)
+    # name of another model to forecast with -> its parameters, those of `Dataset.published`
     models: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    # joint -> recorded velocities (n,), for the online belief; empty: not recorded
     velocities: Mapping[str, Array] = field(default_factory=dict)
 
 
@@ -89,35 +78,25 @@ class Dataset:
     published: str = ''  # model file with the parameters of published models
 
 
-def _free_pendulum(folder: Path) -> Iterator[RealRecording]:
+def _filmed_pendulum(folder: Path, calibrated: bool) -> Iterator[RealRecording]:
     """Yield the runs of a double pendulum that was filmed: pixels of its pivot, elbow and tip."""
     for path in _files(folder, '*.csv.gz'):
         pixels = _load(path, 6)[_PENDULUM_ROWS]
-        upper, lower = pixels[:, 2:4] - pixels[:, 0:2], pixels[:, 4:6] - pixels[:, 2:4]
-        angles = [np.unwrap(np.arctan2(link[:, 1], link[:, 0])) for link in (upper, lower)]
-        yield _filmed(path.name, angles[0], angles[1])
-
-
-def _calibrated_pendulum(folder: Path) -> Iterator[RealRecording]:
-    """Yield the same runs, with markers that need not be on the axes."""
-    for path in _files(folder, '*.csv.gz'):
-        pixels = _load(path, 6)[_PENDULUM_ROWS]
-        known = pixels[: math.ceil(_CALIBRATED * len(pixels))]
-        offsets = marker_calibration.find_offsets(known)
-        yield _filmed(path.name, *marker_calibration.link_angles(pixels, offsets))
-
-
-def _filmed(name: str, upper: Array, lower: Array) -> RealRecording:
-    """Return the run in which the links have these angles (n,) against the vertical."""
-    return RealRecording(
-        name,
-        {
-            'time_s': np.arange(len(upper)) / PENDULUM_RATE_HZ,
-            'position/shoulder [rad]': upper,
-            'position/elbow [rad]': lower - upper,
-        },
-        {'length': PENDULUM_LENGTH_M},
-    )
+        offsets = MarkerOffsets(0j, 0j, 0j)
+        if calibrated:
+            offsets = marker_calibration.find_offsets(
+                pixels[: math.ceil(_CALIBRATED * len(pixels))]
+            )
+        upper, lower = marker_calibration.link_angles(pixels, offsets)
+        yield RealRecording(
+            path.name,
+            {
+                'time_s': np.arange(len(upper)) / PENDULUM_RATE_HZ,
+                'position/shoulder [rad]': upper,
+                'position/elbow [rad]': lower - upper,
+            },
+            {'length': PENDULUM_LENGTH_M},
+        )
 
 
 def _of_free_pendulum(model: mujoco.MjModel) -> Mapping[str, float]:
@@ -323,7 +302,7 @@ DATASETS: dict[str, Dataset] = {
         'ibm_double_pendulum',
         'IBM double-pendulum-chaotic-dataset, CDLA-Sharing 1.0',
         'real_double_pendulum.yaml',
-        _free_pendulum,
+        partial(_filmed_pendulum, calibrated=False),
         _of_free_pendulum,
         {'length': 'm', 'rate for the published length': 'Hz'},
         ('shooting', 'states', 'sysid', 'csvgd', *BELIEFS),
@@ -336,7 +315,7 @@ DATASETS: dict[str, Dataset] = {
         'ibm_double_pendulum',
         'IBM double-pendulum-chaotic-dataset, CDLA-Sharing 1.0',
         'real_double_pendulum_offsets.yaml',
-        _calibrated_pendulum,
+        partial(_filmed_pendulum, calibrated=True),
         _of_free_pendulum,
         {'length': 'm', 'rate for the published length': 'Hz'},
         ('shooting',),
@@ -390,3 +369,75 @@ DATASETS: dict[str, Dataset] = {
         'real_cube.yaml',
     ),
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One quantity of a mechanism."""
+
+    value: float
+    low: float  # 5 % quantile
+    high: float  # 95 %
+    published: float | None = None
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the 90 % interval holds the published value."""
+        return None if self.published is None else self.low <= self.published <= self.high
+
+
+@dataclass(frozen=True)
+class ForecastError:
+    """The forecasts of one joint over half a second."""
+
+    rms: float  # of the median, rad
+    median: float  # of the absolute errors of the median, rad
+    inside: float  # share of measurements in the 90 % band
+    inside_noisy: float | None = None  # with random torques; None: not computed
+
+
+@dataclass(frozen=True)
+class Score:
+    """A measure of quality, with its 95 % interval where there is one; None: there is none."""
+
+    value: float | None
+    unit: str
+    low: float | None = None
+    high: float | None = None
+
+
+def score_share(hits: Bools) -> Score:
+    """Return the share [%] of true values."""
+    share = statistics.share(hits.tolist())
+    return Score(100.0 * share.rate, '%', 100.0 * share.low, 100.0 * share.high)
+
+
+@dataclass(frozen=True)
+class RealRun(Run):
+    """A method on a recording."""
+
+    dataset: str
+    recording: str
+    method: str
+
+
+@dataclass(frozen=True)
+class RealCell(RealRun):
+    """A run to compute."""
+
+    data: RealRecording
+    digest: str  # of recording and model
+
+
+@dataclass(frozen=True)
+class RealRow(RealRun, Computed):
+    """The result of one method on one recording."""
+
+    refused: str = ''  # why there is no estimate; '' if there is one
+    quantities: Mapping[str, Estimate] = field(default_factory=dict)
+    # by joint; empty if a simulation diverges
+    forecasts: Mapping[str, ForecastError] = field(default_factory=dict)
+    scores: Mapping[str, Score] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()  # what the monitor of a belief complains of
+    identify_s: float | None = None  # time of identification alone
+    steps: int | None = None  # of physics in it; 0 if a method needs none

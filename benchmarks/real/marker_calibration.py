@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
-Array = npt.NDArray[np.float64]
+from emppi_ros.core.arrays import Array
+
 Complex = npt.NDArray[np.complex128]
 _OUTLIER_PX = 1.0  # deviations from which on they count less
 

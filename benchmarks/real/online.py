@@ -6,13 +6,12 @@ from typing import Any
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.signal import savgol_coeffs
 
-from benchmarks.real.rows import Score
+from benchmarks.real.datasets import Score, score_share
 from emppi_ros.belief.belief_session import BeliefSession
 from emppi_ros.belief.measurement_model import Predictor
-from emppi_ros.calibration import statistics
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.model import parameters as registry
@@ -24,7 +23,6 @@ from emppi_ros.recordings.recordings import Recording
 from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
 PARTICLES = 128
 GAIN = 0.2  # of joints: recorded velocities are noisy; 1 and 0.1 were worse on the driven pendulum
 HORIZONS_S = (0.02, 0.1)  # of predictions; the first is the time between updates
@@ -238,7 +236,7 @@ def prediction_scores(
         commands.append(float(stamp), row)
     predictor = Predictor(task, PARTICLES, task.planner.threads)
     dof = task.belief.likelihood.learned_dof
-    inside: dict[float, list[npt.NDArray[np.bool_]]] = {horizon: [] for horizon in HORIZONS_S}
+    inside: dict[float, list[Bools]] = {horizon: [] for horizon in HORIZONS_S}
     for one in found.snapshots:
         if one.stamp < states.time[0] + _LEARNING_S:
             continue
@@ -261,10 +259,7 @@ def prediction_scores(
     scores = {}
     for horizon, hits in inside.items():
         for joint, column in zip(task.robot.joints, np.transpose(hits), strict=True):
-            share = statistics.share(column.tolist())
-            scores[f'{joint}: inside 90 % after {horizon:g} s'] = Score(
-                100.0 * share.rate, '%', 100.0 * share.low, 100.0 * share.high
-            )
+            scores[f'{joint}: inside 90 % after {horizon:g} s'] = score_share(column)
     return scores
 
 

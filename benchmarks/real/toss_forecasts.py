@@ -8,12 +8,12 @@ from scipy.stats import t as student_t
 from scipy.stats import theilslopes
 
 from benchmarks.real import tosses as toss
-from benchmarks.real.rows import Score
+from benchmarks.real.datasets import Score, score_share
 from benchmarks.real.tosses import HALF_WIDTH_M, RATE_HZ, Tosses
 from emppi_ros.calibration import statistics
+from emppi_ros.core.arrays import Array
 from emppi_ros.identification.common.plant import Plant
 
-Array = npt.NDArray[np.float64]
 _PER_WIDTH = 100.0 / (2.0 * HALF_WIDTH_M)  # % of the width
 _DRAWS = 20  # of the errors, for each sample
 _MEDIAN = float(student_t.ppf(0.75, toss.FREEDOM))  # of absolute values
@@ -40,7 +40,7 @@ def scores(
     low, high = np.quantile(places, [0.05, 0.95], axis=0)
     found = dict(_errors(point, held))
     inside = (low <= held.last[:, :2]) & (held.last[:, :2] <= high)
-    found['rests inside the 90 % bands'] = _share(inside.ravel())
+    found['rests inside the 90 % bands'] = score_share(inside.ravel())
     rebounds = {'recorded': rebound(held, held.poses), 'forecast': rebound(held, point)}
     speed = rebound_speed(held)
     for name, one in rebounds.items():
@@ -69,7 +69,7 @@ def _errors(point: Array, held: Tosses) -> Mapping[str, Score]:
         depth = np.maximum(-toss.lowest_corner(poses), 0.0) * _PER_WIDTH
         found[name] = _mean((depth * weights).sum(axis=1), '% of the width')
     cosine = np.sum(_down(point[:, -1]) * _down(held.last), axis=1)
-    found['lands on the right face'] = _share(cosine > _SAME_FACE)
+    found['lands on the right face'] = score_share(cosine > _SAME_FACE)
     return found
 
 
@@ -107,8 +107,3 @@ def _corner_speeds(poses: Array, contact: npt.NDArray[np.intp]) -> tuple[Array, 
 def _mean(values: Array, unit: str) -> Score:
     one = statistics.mean(values.tolist())
     return Score(one.mean, unit, one.low, one.high)
-
-
-def _share(hits: npt.NDArray[np.bool_]) -> Score:
-    one = statistics.share(hits.tolist())
-    return Score(100.0 * one.rate, '%', 100.0 * one.low, 100.0 * one.high)

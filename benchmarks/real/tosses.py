@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.filter import smc
@@ -22,7 +23,6 @@ from emppi_ros.model.ensemble import State
 from emppi_ros.priors import distributions
 from emppi_ros.priors.distributions import Prior
 
-Array = npt.NDArray[np.float64]
 RATE_HZ = 148.0
 HALF_WIDTH_M = 0.0524
 SUBSTEPS = 4  # of physics between two rows
@@ -40,37 +40,17 @@ _CORNERS = HALF_WIDTH_M * np.array(
 
 @dataclass(frozen=True)
 class Tosses:
-    """
-    T tosses from the first recorded row to rest, in the state of the model.
+    """T tosses from the first recorded row to rest, in the state of the model."""
 
-    Attributes
-    ----------
-    starts : State
-        The first rows, (T, 7) and (T, 6).
-    poses : (T, L, 7) array
-        Recorded poses, the last one repeated to the length of the longest toss.
-    velocities : (T, L, 6) array
-        Likewise: of the centre [m/s], and angular in the frame of the cube [rad/s].
-    rows : (T,) array
-        Number of rows of each toss.
-
-    """
-
-    starts: State
+    starts: State  # the first rows, (T, 7) and (T, 6)
+    # (T, L, 7): recorded poses, the last one repeated to the length of the longest toss
     poses: Array
-    velocities: Array
-    rows: npt.NDArray[np.intp]
+    rows: npt.NDArray[np.intp]  # (T,): number of rows of each toss
 
     @property
-    def seen(self) -> npt.NDArray[np.bool_]:
+    def seen(self) -> Bools:
         """Where a row was recorded (T, L)."""
         return np.arange(self.poses.shape[1]) < self.rows[:, None]
-
-    def select(self, chosen: npt.NDArray[np.intp]) -> 'Tosses':
-        """Return some of the tosses."""
-        starts, rows = State(*(part[chosen] for part in self.starts)), self.rows[chosen]
-        length = rows.max()
-        return Tosses(starts, self.poses[chosen, :length], self.velocities[chosen, :length], rows)
 
     @property
     def last(self) -> Array:
@@ -82,7 +62,8 @@ def from_rows(owner: Array, poses: Array, velocities: Array) -> Tosses:
     """
     Return tosses from rows (n,), (n, 7), (n, 6); `owner` numbers the toss of each row.
 
-    A recorded velocity is the motion since the row before, hence half a period old. The start
+    Velocities are those of the centre [m/s], and angular in the frame of the cube [rad/s]. A
+    recorded velocity is the motion since the row before, hence half a period old. The start
     makes up for gravity since then, and for that of half a physics step, by which semi-implicit
     steps are ahead.
     """
@@ -92,7 +73,7 @@ def from_rows(owner: Array, poses: Array, velocities: Array) -> Tosses:
     starts = velocities[index[:, 0]].copy()
     starts[:, 2] -= 0.5 * GRAVITY / RATE_HZ * (1.0 - 1.0 / SUBSTEPS)
     counts = np.array([len(chosen) for chosen in rows])
-    return Tosses(State(poses[index[:, 0]], starts), poses[index], velocities[index], counts)
+    return Tosses(State(poses[index[:, 0]], starts), poses[index], counts)
 
 
 def simulate(plant: Plant, thetas: Array, starts: State, length: int, threads: int = 0) -> Array:
@@ -140,8 +121,7 @@ def corner_heights(poses: Array) -> Array:
 
 def lowest_corner(poses: Array) -> Array:
     """Return the height (...,) of the lowest corner in poses (..., 7) [m]."""
-    lowest: Array = corner_heights(poses).min(axis=-1)
-    return lowest
+    return np.asarray(corner_heights(poses).min(axis=-1))
 
 
 def first_contact(tosses: Tosses) -> npt.NDArray[np.intp]:

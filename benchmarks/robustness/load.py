@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 import contextlib
 import ctypes
-import dataclasses
 import multiprocessing
 import os
 import resource
@@ -20,7 +19,7 @@ from typing import Any
 
 from benchmarks.robustness.runs import RobustnessCell, RobustnessRow
 from benchmarks.robustness.sweeps import SWEEPS
-from emppi_ros.calibration import hardware
+from benchmarks.study import computed
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.tasks.task import parse_task
 
@@ -62,36 +61,24 @@ def busy_processes(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
 
 def _run(cell: RobustnessCell, run_graph: RunGraph) -> RobustnessRow:
     """Run the graph from this process, which ends after it."""
-    start = time.perf_counter()
+    began = time.perf_counter()
     if not SWEEPS[cell.sweep].real_time_priority:
         forbid_real_time_priority()
     limit = parse_task(cell.text, cell.task).file.duration_s
-    row = RobustnessRow(
-        **cell.identity,
-        digest=cell.digest,
-        success=False,
-        time_s=limit,
-        limit_s=limit,
-        fault='',
-        misfit_s=None,
-        parameters={},
-        compute_s=0.0,
-        made_by=hardware.label(),
-    )
-    found: dict[str, Any]
+    found: dict[str, Any] = {'success': False, 'time_s': limit}
     try:
         summary, _ = run_graph(cell.task, limit, cell.seed)
     except EmppiError:
-        found = {'fault': NO_RUN}
+        found['fault'] = NO_RUN
     else:
-        found = {
-            'success': summary['success'],
-            'time_s': summary['time_s'] if summary['success'] else limit,
+        if summary['success']:
+            found = {'success': True, 'time_s': summary['time_s']}
+        found |= {
             'fault': summary['bridge_fault_code'],
             'missed': summary['deadline_misses'],
             'holds': summary['bridge_holds'],
         }
-    return dataclasses.replace(row, **found, compute_s=time.perf_counter() - start)
+    return RobustnessRow(**computed(cell, began), **found, limit_s=limit)
 
 
 def forbid_real_time_priority() -> None:

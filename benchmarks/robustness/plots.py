@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 import numpy as np
 
-from benchmarks.robustness.summary import PointSummary
+from benchmarks.robustness.runs import PointSummary
 from benchmarks.robustness.sweeps import SWEEPS, SweepAxis
 from benchmarks.study import grouped
 from emppi_ros.calibration.statistics import Share

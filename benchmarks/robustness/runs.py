@@ -1,15 +1,23 @@
-"""Runs of controllers at points of sweeps: cells, and their rows."""
+"""Runs of controllers at points of sweeps: cells, and their rows, the same on any machine."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+import math
+import time
+from typing import Any, NamedTuple
 
+from benchmarks.belief import compute as belief_runs
 from benchmarks.belief.estimators import EMPPI
 from benchmarks.belief.runs import code_digest
 from benchmarks.belief.worlds import in_world
-from benchmarks.paper.cells import LEARNER, task_digest
-from benchmarks.paper.rows import ParameterEstimate
+from benchmarks.paper.cells import LEARNER, ParameterEstimate, parse_with_threads, task_digest
+from benchmarks.paper.compute import estimates
 from benchmarks.robustness.sweeps import SWEEPS
-from benchmarks.study import Run
+from benchmarks.study import Computed, Run, computed, grouped, if_any, ordered
+from emppi_ros.app.closed_loop import ClosedLoop
+from emppi_ros.calibration import statistics
+from emppi_ros.calibration.statistics import Median, Share
+from emppi_ros.core.errors import EmppiError
 from emppi_ros.tasks.task import parse_task
 
 
@@ -43,18 +51,16 @@ class RobustnessCell(RobustnessRun):
 
 
 @dataclass(frozen=True)
-class RobustnessRow(RobustnessRun):
+class RobustnessRow(RobustnessRun, Computed):
     """The result of one cell."""
 
-    digest: str
     success: bool
     time_s: float  # until success, else the limit
     limit_s: float
-    fault: str  # of the bridge, the first one; '' without
-    misfit_s: float | None  # time at which a misfit is first shown; None: never
-    parameters: Mapping[str, ParameterEstimate]  # at the end; empty without a belief
-    compute_s: float
-    made_by: str  # version and processor
+    fault: str = ''  # of the bridge, the first one; '' without
+    misfit_s: float | None = None  # time at which a misfit is first shown; None: never
+    # at the end; empty without a belief
+    parameters: Mapping[str, ParameterEstimate] = field(default_factory=dict)
     missed: float | None = None  # share of plans that were late; None in simulated time
     holds: int | None = None  # times that the bridge held the arm; None in simulated time
 
@@ -68,6 +74,95 @@ class RobustnessRow(RobustnessRun):
 def task_texts(source: str, text: str, sweep: str) -> Iterator[tuple[tuple[float, ...], str]]:
     """Yield the values and the task's YAML of each point; ConfigError if it is invalid."""
     for point in SWEEPS[sweep].points(parse_task(text, source)):
-        changed = in_world(text, point.world)
-        parse_task(changed, source)
-        yield point.values, changed
+        there = in_world(text, point.world)
+        parse_task(there, source)
+        yield point.values, there
+
+
+def compute(cell: RobustnessCell, threads: int | None = None) -> RobustnessRow:
+    """Return the row of a cell; `threads` replaces the threads of planner and filter."""
+    began = time.perf_counter()
+    try:
+        task = parse_with_threads(cell.text, cell.task, threads)
+        loop = ClosedLoop(task, cell.seed, cell.controller)
+        misfit_s = None
+        if cell.controller == LEARNER:
+            misfit_s = belief_runs.run(loop)
+        else:
+            loop.run()
+    except EmppiError as error:
+        raise type(error)(f'{cell}: {error}') from None
+    trace, limit = loop.trace, task.file.duration_s
+    learned = cell.controller == LEARNER
+    return RobustnessRow(
+        **computed(cell, began),
+        success=trace.success,
+        time_s=limit if trace.success_time is None else trace.success_time,
+        limit_s=limit,
+        fault=trace.faults[0][1] if trace.faults else '',
+        misfit_s=misfit_s,
+        parameters=estimates(task, trace.truth, loop.filter.belief) if learned else {},
+    )
+
+
+class PointSummary(NamedTuple):
+    """The runs of a controller at one point."""
+
+    task: str
+    sweep: str
+    values: tuple[float, ...]
+    controller: str
+    success: Share
+    time_s: Median  # to success; infinite without
+    inside: Share | None  # 90 % intervals at the end that hold the truth; None without a belief
+    misfit: Share | None  # runs that show one
+    warned: Share | None  # runs in which all intervals hold the truth, or a misfit is shown
+    faults: Mapping[str, int]  # runs by the bridge's first fault
+    late: Median | None  # plans of a run that miss their deadline [%]; None in simulated time
+    held: Share | None  # runs in which the bridge held the arm; None in simulated time
+
+
+def summarize(rows: Sequence[RobustnessRow]) -> list[PointSummary]:
+    """Summarize rows by point and controller, in the order of sweeps and of values."""
+    values = sorted({row.values for row in rows})
+    groups = ordered(rows, task=(), sweep=SWEEPS, values=values, controller=())
+    return [_summary(key, of_key) for key, of_key in groups.items()]
+
+
+def _summary(key: Any, rows: Sequence[RobustnessRow]) -> PointSummary:
+    judged = [row for row in rows if row.inside is not None]
+    intervals = [
+        one.inside for row in judged for one in row.parameters.values() if one.inside is not None
+    ]
+    faults = [row.fault for row in rows if row.fault]
+    shown = [row.misfit_s is not None for row in judged]
+    late = [100.0 * row.missed for row in rows if row.missed is not None]
+    return PointSummary(
+        *key,
+        success=statistics.share([row.success for row in rows]),
+        time_s=statistics.median([row.time_s if row.success else math.inf for row in rows]),
+        inside=if_any(statistics.share, intervals),
+        misfit=if_any(statistics.share, shown),
+        warned=if_any(
+            statistics.share,
+            [bool(row.inside) or misfit for row, misfit in zip(judged, shown, strict=True)],
+        ),
+        faults={name: faults.count(name) for name in sorted(set(faults))},
+        late=if_any(statistics.median, late),
+        held=if_any(statistics.share, [row.holds > 0 for row in rows if row.holds is not None]),
+    )
+
+
+def lines(groups: Sequence[PointSummary]) -> Iterable[str]:
+    """Yield the most important numbers, one line per group, below the name of the sweep."""
+    for (task, sweep), points in grouped(groups, 'task', 'sweep').items():
+        yield f'\n{task}, {sweep}'
+        for one in points:
+            values = ' '.join(f'{value:<8g}' for value in one.values)
+            parts = [f'{values} {one.controller:10} success {one.success}']
+            if one.inside is not None:
+                parts.append(f'inside 90 %: {one.inside}')
+                parts.append(f'inside or misfit: {one.warned}')
+            if one.late is not None:
+                parts.append(f'late plans: {one.late} %, held: {one.held}')
+            yield '  '.join(parts)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 from dataclasses import dataclass
-import functools
 import hashlib
 from pathlib import Path
 import time
@@ -11,13 +10,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks import runner
-from benchmarks.articulation import mechanisms, recordings, truth
+from benchmarks.articulation import mechanisms, recordings
 from benchmarks.articulation.mechanisms import MECHANISMS
-from benchmarks.study import Axis, Cells, Page, Results, Run, Selection, Study, grouped
+from benchmarks.pages import constants
+from benchmarks.study import (
+    Axis,
+    Cells,
+    Computed,
+    Page,
+    Results,
+    Run,
+    Selection,
+    Study,
+    computed,
+    grouped,
+)
 from emppi_ros.articulation import topology
 from emppi_ros.articulation.tracks import Noise, Tracks
-from emppi_ros.calibration import hardware, report, statistics
+from emppi_ros.calibration import report, statistics
 from emppi_ros.calibration.report import table
 
 NOISE = Noise()
@@ -37,63 +47,29 @@ class ArticulationRun(Run):
 
 @dataclass(frozen=True)
 class ArticulationCell(ArticulationRun):
-    """
-    A run to compute.
+    """A run to compute."""
 
-    Attributes
-    ----------
-    kind : str
-        Type of joint of a recording; '' if not known.
-    rotation_deg : float
-        Range of rotation of a recording; -1 if not measured.
-    tracks : Tracks or None
-        Those of a recording.
-    digest : str
-        Of the recording.
-
-    """
-
-    kind: str = ''
-    rotation_deg: float = -1.0
-    tracks: Tracks | None = None
-    digest: str = ''
+    kind: str = ''  # type of joint of a recording; '' if not known
+    rotation_deg: float = -1.0  # range of rotation of a recording; -1 if not measured
+    tracks: Tracks | None = None  # those of a recording
+    digest: str = ''  # of the recording
 
 
 @dataclass(frozen=True)
-class ArticulationRow(ArticulationRun):
-    """
-    What was inferred in a run.
+class ArticulationRow(ArticulationRun, Computed):
+    """What was inferred in a run."""
 
-    Attributes
-    ----------
-    topology, right, undecided : bool
-        Whether the parts are joined correctly; whether all types are right, too; whether one is
-        undecided and no other is wrong.
-    kind : str
-        Of a recording: the inferred type, with the candidates if undecided.
-    expected : str
-        Of a recording: its type, '' if not known.
-    rotation_deg : float
-        Of a recording: range of rotation; -1 if not measured.
-    axis_deg, pivot_mm : tuple of float
-        Errors of the axes and pivots, where the type is right.
-
-    """
-
-    digest: str
-    topology: bool
-    right: bool
-    undecided: bool
-    kind: str
-    expected: str
-    rotation_deg: float
-    axis_deg: tuple[float, ...]
+    topology: bool  # whether the parts are joined correctly
+    right: bool  # whether all types are right, too
+    undecided: bool  # whether a type is undecided, and no other is wrong
+    kind: str  # of a recording: the inferred type, with the candidates if undecided
+    expected: str  # of a recording: its type, '' if not known
+    rotation_deg: float  # of a recording: range of rotation; -1 if not measured
+    axis_deg: tuple[float, ...]  # errors of the axes and pivots, where the type is right
     pivot_mm: tuple[float, ...]
-    compute_s: float
-    made_by: str
 
 
-class ArticulationStudy(Study[ArticulationCell, ArticulationRow]):
+class ArticulationStudy(Study):
     """Kinematic trees of simulated mechanisms, and joints of real ones."""
 
     name = 'articulate'
@@ -131,14 +107,15 @@ recordings are not part of this package: --data is a folder that contains sturm_
             )
         return Cells(cells)
 
-    def compute(self, cell: ArticulationCell) -> ArticulationRow:
+    @staticmethod
+    def compute(cell: ArticulationCell) -> ArticulationRow:
         """Return the row of a cell."""
         began, rng = time.perf_counter(), np.random.default_rng(cell.seed)
         inferred: dict[str, Any] = {'kind': '', 'axis_deg': (), 'pivot_mm': ()}
         if cell.tracks is None:
             mechanism = MECHANISMS[cell.mechanism](rng)
             tracks = mechanisms.track(mechanism, NOISE, cell.outliers, rng)
-            compared = truth.compare(topology.infer(tracks, cell.seed), mechanism)
+            compared = mechanisms.compare(topology.infer(tracks, cell.seed), mechanism)
             inferred |= {
                 'topology': compared.topology,
                 'right': compared.kinds,
@@ -153,13 +130,10 @@ recordings are not part of this package: --data is a folder that contains sturm_
             right = joint.kind == cell.kind
             inferred |= dict(topology=True, right=right, undecided=undecided, kind=kind)
         return ArticulationRow(
-            **cell.identity,
+            **computed(cell, began),
             **inferred,
-            digest=cell.digest,
             expected=cell.kind,
             rotation_deg=cell.rotation_deg,
-            compute_s=time.perf_counter() - began,
-            made_by=hardware.label(),
         )
 
     def page(self, results: Results) -> Page:
@@ -175,11 +149,7 @@ recordings are not part of this package: --data is a folder that contains sturm_
             'simulated': _simulated(simulated),
             'wrong': _wrong(simulated),
             'real': _real(real, labelled),
-            'frames': mechanisms.FRAMES,
-            'rate': f'{mechanisms.RATE_HZ:g}',
-            'source': recordings.SOURCE,
-            'hinge': f'{recordings.HINGE_DEG:g}',
-            'slide': f'{recordings.SLIDE_DEG:g}',
+            **constants(mechanisms, recordings),
         }
         data = {'rows': [dataclasses.asdict(row) for row in results.rows]}
         return Page(values, {}, (), _lines(simulated, labelled), data)
@@ -261,4 +231,3 @@ def _lines(
 
 
 STUDY = ArticulationStudy()
-add_command = functools.partial(runner.add_command, STUDY)

@@ -1,17 +1,16 @@
 """`emppi bench belief`: estimators of parameters against one another, in worlds that change."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-import functools
 from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks import runner
+from benchmarks.belief import compute as runs
 from benchmarks.belief import plots, summary, worlds
-from benchmarks.belief.compute import LEAST_S, compute
 from benchmarks.belief.estimators import EMPPI, ESTIMATORS, FROZEN
 from benchmarks.belief.runs import BeliefCell, BeliefRow
 from benchmarks.belief.summary import SOON_S, Group, ScoreSummary, percent
+from benchmarks.pages import constants
 from benchmarks.paper.cells import changed
 from benchmarks.study import (
     Axis,
@@ -45,7 +44,7 @@ _SCORE = (
 )  # fmt: skip
 
 
-class BeliefStudy(Study[BeliefCell, BeliefRow]):
+class BeliefStudy(Study):
     """Estimators of a task's parameters, in worlds that the task does not describe."""
 
     name = 'belief'
@@ -54,14 +53,14 @@ class BeliefStudy(Study[BeliefCell, BeliefRow]):
 Compare estimators of a task's parameters in worlds that the task does not describe.
 """
     row = BeliefRow
+    compute = staticmethod(runs.compute)
     axes: ClassVar[Mapping[str, Axis]] = {
-        'tasks': Axis(
-            'task', (), ('fr3_follow', 'fr3_pickup', 'cartpole_swingup'), 'by name or YAML file'
-        ),
-        'worlds': Axis('world', worlds.NAMES, help=described(worlds.DESCRIPTIONS)),
-        'estimators': Axis('estimator', ESTIMATORS, (EMPPI, FROZEN), described(ESTIMATORS)),
+        'tasks': Axis('task', (), tuple(worlds.CAMPAIGN), 'by name or YAML file'),
+        'worlds': Axis('world', worlds.NAMES, None, described(worlds.DESCRIPTIONS)),
+        'estimators': Axis('estimator', ESTIMATORS, None, described(ESTIMATORS)),
     }
-    seeds = range(20)
+    seeds = ()  # each run of the campaign has its own number
+    seeds_help = f'as published; {worlds.SEEDS} for other runs'
     quick = f'one seed, {QUICK_S} s a run'
     outdated_by = 'task settings or estimators'
 
@@ -81,8 +80,8 @@ Compare estimators of a task's parameters in worlds that the task does not descr
         skipped = []
         for name in selection.names['tasks']:
             task = parse_task(task_text(name), name).name
-            of_task = worlds.worlds_of(task)
-            for world in selection.names['worlds']:
+            of_task, campaign = worlds.worlds_of(task), worlds.CAMPAIGN.get(task, {})
+            for world in selection.names['worlds'] or campaign or of_task:
                 reason = 'not defined for this task'
                 if world in of_task:
                     reason = worlds.unavailable(world)
@@ -93,21 +92,21 @@ Compare estimators of a task's parameters in worlds that the task does not descr
                 if selection.quick:
                     text = changed(text, {'duration_s': QUICK_S})
                 parse_task(text, f'{name} in world {world}')
-                for estimator in selection.names['estimators']:
+                counts = campaign.get(world, {EMPPI: worlds.SEEDS, FROZEN: worlds.SEEDS})
+                for estimator in selection.names['estimators'] or counts:
                     changes = ESTIMATORS[estimator].changes
                     own = changed(text, changes) if changes else text
+                    count = 1 if selection.quick else counts.get(estimator, worlds.SEEDS)
                     cells += [
-                        BeliefCell(task, world, estimator, seed, own) for seed in selection.seeds
+                        BeliefCell(task, world, estimator, seed, own)
+                        for seed in selection.seeds or range(count)
                     ]
         return Cells(sorted(cells, key=lambda cell: cell.seed), skipped)  # stable
 
-    def compute(self, cell: BeliefCell) -> BeliefRow:
-        """Return the row of a cell."""
-        return compute([cell])[0]
-
     def compute_all(self, cells: Sequence[BeliefCell], spread: Spread) -> Iterator[BeliefRow]:
         """Yield the rows of cells; those that share a run are computed together."""
-        for rows in spread(compute, [tuple(of) for of in grouped(cells, 'shared_run').values()]):
+        groups = [tuple(of) for of in grouped(cells, 'shared_run').values()]
+        for rows in spread(self.compute, groups):
             yield from rows
 
     def page(self, results: Results) -> Page:
@@ -144,11 +143,7 @@ Compare estimators of a task's parameters in worlds that the task does not descr
             ],
             'worlds': _described(worlds.DESCRIPTIONS, used[0]),
             'estimators': _described({n: k.description for n, k in ESTIMATORS.items()}, used[1]),
-            'least': f'{LEAST_S:g}',
-            'settling': f'{belief_scores.SETTLING_S:g}',
-            'narrowest': f'{belief_scores.NARROWEST:g}',
-            'held': f'{belief_scores.HELD_S:g}',
-            'soon': f'{SOON_S:g}',
+            **constants(runs, belief_scores, summary),
         }
         data = {'groups': list(map(statistics.plain, groups))}
         paths = [figure.path for figure in figures]
@@ -237,4 +232,3 @@ def _by_parameter(groups: Sequence[Group]) -> Iterable[str]:
 
 
 STUDY = BeliefStudy()
-add_command = functools.partial(runner.add_command, STUDY)

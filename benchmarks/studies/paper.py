@@ -1,26 +1,23 @@
 """`emppi bench paper`: check the paper's claims on its tasks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-import functools
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from benchmarks import runner
-from benchmarks.paper import cells, claims, joint_pictures, plots
+from benchmarks.paper import cells, claims, plots
 from benchmarks.paper.cells import (
     CONTROLLERS,
-    LEARNER,
     MEASURES,
-    ORACLE,
     RISK_SIZE,
     SUCCESS,
     Cell,
+    ParameterEstimate,
     Request,
+    Row,
 )
 from benchmarks.paper.claims import Verdict
 from benchmarks.paper.compute import compute
-from benchmarks.paper.published import COMPARED, PAPER, SOURCE
-from benchmarks.paper.rows import ParameterEstimate, Row
 from benchmarks.paper.summary import SuccessAndTime, Summary, as_json, summarize
 from benchmarks.row_store import Table
 from benchmarks.study import Axis, Cells, Page, Results, Selection, Study
@@ -30,14 +27,40 @@ from emppi_ros.core import config
 from emppi_ros.model.uncertain_joints import MOVED_M
 from emppi_ros.tasks.schema import TaskFile
 
+
+class PaperSettings(NamedTuple):
+    """Hyper-parameters of a task in the paper."""
+
+    models: int  # N
+    rollouts: int  # K
+    horizon: int  # T
+    noise_variance: float  # Sigma
+    temperature: float  # lambda
+    likelihood_variance: float
+
+
+SOURCE = 'Abraham et al. 2020, Table I'
+PAPER: Mapping[str, PaperSettings] = {
+    'halfcheetah_backflip': PaperSettings(20, 4, 40, 0.5, 0.1, 0.01),
+    'shadow_dice': PaperSettings(20, 2, 20, 0.8, 0.001, 1.0),
+    'adroit_door': PaperSettings(40, 1, 30, 0.2, 0.8, 0.01),
+    'panda_drawer': PaperSettings(10, 2, 20, 1.0, 0.8, 0.01),
+    'panda_cabinet': PaperSettings(10, 2, 20, 1.0, 0.8, 0.01),
+    'panda_push': PaperSettings(10, 1, 8, 0.08, 0.02, 0.2),
+    'panda_reconfigure': PaperSettings(10, 1, 8, 0.08, 0.02, 0.2),
+}
+COMPARED = {  # key of a likelihood: the quantity whose standard deviation it is
+    'joint_position_sd': 'joint positions',
+    'joint_velocity_sd': 'joint velocities',
+    'object_position_sd_m': 'object positions',
+    'object_rotation_sd_rad': 'object rotations',
+}
 CAPTIONS = {
     'success': 'Success of first runs, by task and controller.',
     'regret': 'Time lost compared with MPPI that knows the true parameters.',
     'squared_error': "Squared error of the parameters over time (the paper's Fig. 3).",
     'learning': 'Squared error of the parameters in runs that continue after success.',
     'goals': "Goals reached over time (the paper's Fig. 4).",
-    'ablation': 'Success on the cart-pole over the number of models and rollouts.',
-    'calibration': 'How often the 90 % intervals hold the true value.',
     'estimates': 'Estimates of the parameters over time: {task}.',
     'articulation': 'Belief of EMPPI about the joint in its first run, one arrow per particle: '
     "{task} (the paper's Fig. 2 and 6).",
@@ -52,7 +75,7 @@ _RESULT = (
 _ESTIMATE = ('true', 'mean', 'sd', 'low', 'high', 'inside', 'unit')
 
 
-class PaperStudy(Study[Cell, Row]):
+class PaperStudy(Study):
     """The paper's tasks with several controllers, and its claims."""
 
     name = 'paper'
@@ -64,6 +87,7 @@ Run tasks with several controllers and many seeds, and check the paper's claims.
 {' and '.join(cells.RISK_TASKS)} add risk measures.
 """
     row = Row
+    compute = staticmethod(compute)
     axes: ClassVar[Mapping[str, Axis]] = {
         'tasks': Axis('task', (), cells.TASKS, 'by name or YAML file'),
         'controllers': Axis('controller', CONTROLLERS),
@@ -81,16 +105,12 @@ Run tasks with several controllers and many seeds, and check the paper's claims.
             cells.make_cells(Request(**selection.names, seeds=seeds, quick=selection.quick))
         )
 
-    def compute(self, cell: Cell) -> Row:
-        """Return the row of a cell."""
-        return compute(cell)
-
     def page(self, results: Results) -> Page:
         """Return verdicts on the claims, and the numbers behind them."""
         rows: Sequence[Row] = results.rows
         summary = summarize(rows)
         figures = plots.write_all(rows, summary, results.folder)
-        figures += joint_pictures.write_all(results.cells, results.folder, runner.say)
+        figures += plots.write_joint_pictures(results.cells, results.folder, runner.say)
         verdicts = claims.judge(summary)
         settings = settings_lines(results.cells)
         calibration = list(summary.calibration.values())
@@ -111,8 +131,6 @@ Run tasks with several controllers and many seeds, and check the paper's claims.
             'risk': _risk(summary.risk),
             **RISK_SIZE,
             'all_rollouts': RISK_SIZE['models'] * RISK_SIZE['rollouts'],
-            'published': _by_task(summary.published, (LEARNER, ORACLE)),
-            'published_claims': _verdicts(claims.judge_published(summary)),
             'settings': table(SETTINGS_HEADER, settings) if settings else '',
             'source': SOURCE,
             'plots': [_picture(path) for path in figures],
@@ -248,4 +266,3 @@ def _picture(path: Path) -> str:
 
 
 STUDY = PaperStudy()
-add_command = functools.partial(runner.add_command, STUDY)

@@ -1,18 +1,15 @@
 """`emppi bench peers`: planners of other people against this one, on their tasks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-import functools
 from pathlib import Path
 import statistics
 from typing import Any, ClassVar
 
-from benchmarks import runner
-from benchmarks.peers import judo, plots, runs, summary
+from benchmarks.peers import judo, runs, summary
 from benchmarks.peers.compute import FINAL_PARTS, PARTS, compute
 from benchmarks.peers.planners import FIXED, LEARNER, PEERS
-from benchmarks.peers.runs import QUICK_S, PeerCell, PeerRow
+from benchmarks.peers.runs import PEER_TASKS, QUICK_S, WORLDS, PeerCell, PeerRow
 from benchmarks.peers.summary import PeerSummary
-from benchmarks.peers.tasks import PEER_TASKS, WORLDS
 from benchmarks.study import Axis, Cells, Page, Results, Selection, Study, described, grouped
 from emppi_ros.calibration import report
 from emppi_ros.calibration.report import table
@@ -31,7 +28,7 @@ _HEADER = (
 )  # fmt: skip
 
 
-class PeersStudy(Study[PeerCell, PeerRow]):
+class PeersStudy(Study):
     """Planners on the tasks of other people, in the same closed loop."""
 
     name = 'peers'
@@ -42,6 +39,7 @@ their tasks, with their models and rewards, in the same closed loop. `make peers
 an environment of its own, and runs this there.
 """
     row = PeerRow
+    compute = staticmethod(compute)
     axes: ClassVar[Mapping[str, Axis]] = {
         'tasks': Axis('task', PEER_TASKS),
         'worlds': Axis('world', WORLDS, help=described(WORLDS)),
@@ -72,7 +70,7 @@ an environment of its own, and runs this there.
         judo.version()  # the models of the tasks are in it
         options, names = selection.options, selection.names
         size = options.rollouts, options.threads
-        texts = {name: runs.task_text(name, *size, selection.quick) for name in names['tasks']}
+        texts = {name: runs.sized_text(name, *size, selection.quick) for name in names['tasks']}
         return Cells(
             [
                 PeerCell(task, world, planner, seed, *size, texts[task])
@@ -84,16 +82,13 @@ an environment of its own, and runs this there.
             ]
         )
 
-    def compute(self, cell: PeerCell) -> PeerRow:
-        """Return the row of a cell; BenchError if a package is missing."""
-        return compute(cell)
-
     def page(self, results: Results) -> Page:
         """Return where others are better, and a table for each task and world."""
         rows: Sequence[PeerRow] = results.rows
         groups = summary.summarize(rows)
+        seeds = sorted({row.seed for row in rows})
         durations = {row.task: row.limit_s for row in rows}
-        figures = plots.write_all(groups, durations, results.folder)
+        figures = summary.write_plots(groups, durations, results.folder)
         better = [*_better(groups), *_lighter(groups)]
         against = [one for one in groups if one.behind is not None]
         values = {
@@ -106,7 +101,7 @@ an environment of its own, and runs this there.
                 for text in _task(name, rows, groups, figure)
             ],
             'own_engines': list(_own_engines(groups)),
-            'seeds': _seeds(rows),
+            'seeds': f'{len(seeds)} seeds ({seeds[0]} to {seeds[-1]})',
             'makers': '; '.join(sorted({row.made_by for row in rows})),
             'rollouts': rows[0].rollouts,
             'threads': rows[0].threads,
@@ -117,11 +112,6 @@ an environment of its own, and runs this there.
         data = {'groups': list(map(summary.as_json, groups))}
         tables = {'table.csv': (_COLUMNS, lines)}
         return Page(values, tables, figures, summary.lines(groups), data)
-
-
-def _seeds(rows: Sequence[PeerRow]) -> str:
-    seeds = sorted({row.seed for row in rows})
-    return f'{len(seeds)} seeds ({seeds[0]} to {seeds[-1]})'
 
 
 def _task(
@@ -221,4 +211,3 @@ def _mean(value: Mean | None) -> str:
 
 
 STUDY = PeersStudy()
-add_command = functools.partial(runner.add_command, STUDY)

@@ -2,18 +2,27 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
-import functools
 import hashlib
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks import runner
+from benchmarks.pages import constants
+from benchmarks.real import compute as runs
 from benchmarks.real import online
-from benchmarks.real.compute import HELD_OUT, METHODS, OTHERS, WINDOW_S, compute, disagreement
-from benchmarks.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording
-from benchmarks.real.rows import Estimate, ForecastError, RealCell, RealRow, Score
+from benchmarks.real.compute import HELD_OUT, METHODS, OTHERS, disagreement
+from benchmarks.real.datasets import (
+    BELIEFS,
+    DATASETS,
+    Dataset,
+    Estimate,
+    ForecastError,
+    RealCell,
+    RealRecording,
+    RealRow,
+    Score,
+)
 from benchmarks.study import Axis, Cells, Page, Results, Selection, Study, described, grouped
 from emppi_ros.calibration import report, statistics
 from emppi_ros.calibration.report import table
@@ -21,10 +30,10 @@ from emppi_ros.cli import output
 from emppi_ros.core.errors import BenchError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identification import methods
-from emppi_ros.identification.multiple_shooting.forecast import HORIZON_S
+from emppi_ros.identification.multiple_shooting import forecast
 
 
-class RealStudy(Study[RealCell, RealRow]):
+class RealStudy(Study):
     """Identification of real mechanisms, from recordings that others published."""
 
     name = 'real'
@@ -34,6 +43,7 @@ Identify real mechanisms from recordings that others published, and forecast wha
 The recordings are not part of this package: --data is a folder with a folder for each data set.
 """
     row = RealRow
+    compute = staticmethod(runs.compute)
     axes: ClassVar[Mapping[str, Axis]] = {
         'datasets': Axis('dataset', DATASETS, help=described(DATASETS)),
         'methods': Axis('method', (*methods.METHODS, *OTHERS), METHODS),
@@ -72,17 +82,13 @@ The recordings are not part of this package: --data is a folder with a folder fo
                 continue
             for one in list(dataset.read(place))[:count]:
                 cells += [
-                    RealCell(name, one, method, _digest(dataset, one, method))
+                    RealCell(name, one.name, method, one, _digest(dataset, one, method))
                     for method in _rows(dataset, one, selection.names['methods'])
                 ]
         if not cells:
             reasons = '; '.join(skipped) or 'no recording suits these methods'
             raise BenchError(f'--data: {reasons}')
         return Cells(cells, skipped)
-
-    def compute(self, cell: RealCell) -> RealRow:
-        """Return the row of a cell; a method that refuses the recording is a result, too."""
-        return compute(cell)
 
     def page(self, results: Results) -> Page:
         """Return estimates and forecasts of each data set."""
@@ -95,11 +101,7 @@ The recordings are not part of this package: --data is a folder with a folder fo
             },
             'answer': _answer(rows),
             'learned': f'{100.0 * (1.0 - HELD_OUT):.0f}',
-            'horizon': f'{HORIZON_S:g}',
-            'window': f'{WINDOW_S:g}',
-            'update': f'{online.HORIZONS_S[0]:g}',
-            'particles': online.PARTICLES,
-            'gain': f'{online.GAIN:g}',
+            **constants(online, runs, forecast),
             'settled': f'{100.0 * online.SETTLED:g}',
         }
         data = {'rows': [dataclasses.asdict(row) for row in rows]}
@@ -115,7 +117,7 @@ def _answer(rows: Sequence[RealRow]) -> str:
             f'`{method}` misses by {np.median(errors):.2g} rad in {len(own)} recordings'
         )
     refused = sum(bool(row.refused) for row in rows)
-    ahead = f'Forecasts of {HORIZON_S:g} s, root mean square error, median over joints'
+    ahead = f'Forecasts of {forecast.HORIZON_S:g} s, root mean square error, median over joints'
     return (
         f'{ahead}: {"; ".join(sentences) or "none"}.\n'
         f'{refused} of {len(rows)} identifications were refused.\n'
@@ -163,7 +165,10 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
     estimated = [row for row in found if row.quantities]
     if estimated:
         header = [f'{quantity} [{unit}]' for quantity, unit in dataset.units.items()]
-        yield table(('recording', 'method', *header), map(_estimates, estimated))
+        lines = [
+            [row.recording, row.method, *map(_show, row.quantities.values())] for row in estimated
+        ]
+        yield table(('recording', 'method', *header), lines)
         published = [
             f'{quantity} {one.published:.4g}'
             for quantity, one in estimated[0].quantities.items()
@@ -199,14 +204,6 @@ def _score_table(rows: Sequence[RealRow]) -> str:
     if len(names) > len(heads):
         names, heads, cells = heads, names, [list(column) for column in zip(*cells, strict=True)]
     return table(['', *names], ([head, *line] for head, line in zip(heads, cells, strict=True)))
-
-
-def _estimates(row: RealRow) -> list[object]:
-    return [
-        row.recording,
-        row.method,
-        *map(_show, row.quantities.values()),
-    ]
 
 
 def _show(one: Estimate) -> str:
@@ -306,4 +303,3 @@ def _lines(rows: Sequence[RealRow]) -> Iterable[str]:
 
 
 STUDY = RealStudy()
-add_command = functools.partial(runner.add_command, STUDY)

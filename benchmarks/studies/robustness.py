@@ -1,17 +1,12 @@
 """`emppi bench robustness`: when a task works, and when it does not."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-import functools
 from typing import ClassVar
 
-from benchmarks import runner
 from benchmarks.belief.compute import LEAST_S
-from benchmarks.paper.cells import LEARNER, ORACLE, changed
-from benchmarks.paper.rows import ParameterEstimate
-from benchmarks.robustness import load, plots, runs, summary
-from benchmarks.robustness.compute import compute
-from benchmarks.robustness.runs import RobustnessCell, RobustnessRow
-from benchmarks.robustness.summary import PointSummary
+from benchmarks.paper.cells import LEARNER, ORACLE, ParameterEstimate, changed
+from benchmarks.robustness import load, plots, runs
+from benchmarks.robustness.runs import PointSummary, RobustnessCell, RobustnessRow
 from benchmarks.robustness.sweeps import SWEEPS
 from benchmarks.study import (
     Axis,
@@ -48,7 +43,7 @@ def is_real_time(run: RobustnessCell | PointSummary) -> bool:
     return SWEEPS[run.sweep].real_time
 
 
-class RobustnessStudy(Study[RobustnessCell, RobustnessRow]):
+class RobustnessStudy(Study):
     """A task in worlds that are harder than its file describes."""
 
     name = 'robustness'
@@ -57,6 +52,7 @@ class RobustnessStudy(Study[RobustnessCell, RobustnessRow]):
 Vary what a task does not describe, and show how often it succeeds and how honest its belief is.
 """
     row = RobustnessRow
+    compute = staticmethod(runs.compute)
     axes: ClassVar[Mapping[str, Axis]] = {
         'tasks': Axis('task', (), ('panda_push',), 'by name or YAML file'),
         'sweeps': Axis('sweep', SWEEPS, help=described(SWEEPS)),
@@ -98,10 +94,6 @@ Vary what a task does not describe, and show how often it succeeds and how hones
                 ]
         return Cells(sorted(cells, key=lambda cell: cell.seed), skipped)  # stable
 
-    def compute(self, cell: RobustnessCell) -> RobustnessRow:
-        """Return the row of a cell in simulated time."""
-        return compute(cell)
-
     def compute_all(
         self, cells: Sequence[RobustnessCell], spread: Spread
     ) -> Iterator[RobustnessRow]:
@@ -112,7 +104,7 @@ Vary what a task does not describe, and show how often it succeeds and how hones
 
     def page(self, results: Results) -> Page:
         """Return a figure and a table for each sweep of each task."""
-        groups = summary.summarize(results.rows)
+        groups = runs.summarize(results.rows)
         tasks = {task.name: task for task in map(load_task, {one.task: 0 for one in groups})}
         figures = plots.write_all(groups, tasks, results.folder)
         learned = [one for one in groups if one.controller == LEARNER]
@@ -137,14 +129,14 @@ Vary what a task does not describe, and show how often it succeeds and how hones
                     ),
                 )
             ],
-            'least': f'{LEAST_S:g}',
+            'LEAST_S': LEAST_S,
         }
         header = ('task', 'sweep', 'values', *_COLUMNS, 'parameter', *_ESTIMATE)
         return Page(
             values,
             {'table.csv': (header, _lines(results.rows))},
             [figure.path for figure in figures],
-            summary.lines(groups),
+            runs.lines(groups),
             {'groups': [statistics.plain(one, derived=()) for one in groups]},
             'load' if all(map(is_real_time, groups)) else '',
         )
@@ -225,4 +217,3 @@ def _faults(group: PointSummary) -> str:
 
 
 STUDY = RobustnessStudy()
-add_command = functools.partial(runner.add_command, STUDY)

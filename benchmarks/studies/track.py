@@ -10,10 +10,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks import runner
-from benchmarks.study import Axis, Cells, Page, Results, Run, Selection, Study, described, grouped
-from benchmarks.track import errors
-from benchmarks.track.errors import PartErrors
+from benchmarks.pages import constants
+from benchmarks.study import (
+    Axis,
+    Cells,
+    Computed,
+    Page,
+    Results,
+    Run,
+    Selection,
+    Study,
+    computed,
+    described,
+    grouped,
+)
+from benchmarks.track import estimators, videos
 from benchmarks.track.estimators import (
     JOINTED,
     OURS,
@@ -21,10 +32,11 @@ from benchmarks.track.estimators import (
     SMOOTHED,
     TRACKERS,
     EstimatedPoses,
+    PartErrors,
     SmoothedTracker,
 )
-from benchmarks.track.videos import CAMERA, IMAGES, RATE_HZ, VIDEOS, make
-from emppi_ros.calibration import hardware, statistics
+from benchmarks.track.videos import CAMERA, IMAGES, VIDEOS, make
+from emppi_ros.calibration import statistics
 from emppi_ros.calibration.report import table
 from emppi_ros.core import paths
 from emppi_ros.tracking import surfaces
@@ -65,15 +77,12 @@ class TrackCell(TrackRun):
 
 
 @dataclass(frozen=True)
-class TrackRow(TrackRun):
+class TrackRow(TrackRun, Computed):
     """The result of a cell."""
 
-    digest: str
     parts: Mapping[str, PartErrors]
     ms_p50: float  # processor time of an image
     ms_p95: float
-    compute_s: float
-    made_by: str
 
 
 @functools.cache
@@ -83,20 +92,20 @@ def code_digest(tracker: str) -> str:
     files = [file for name in folders for file in sorted((paths.PACKAGE / name).glob('*.py'))]
     if tracker != SMOOTHED:
         files = [file for file in files if file.name not in _SMOOTHER]
-    names = ('videos.py', 'estimators.py', 'errors.py')
-    files += [paths.PACKAGE.parent / 'benchmarks' / 'track' / name for name in names]
+    folder = paths.PACKAGE.parent / 'benchmarks' / 'track'
+    files += [folder / 'videos.py', folder / 'estimators.py']
     files += [paths.ASSETS / video.file for video in VIDEOS.values()]
     return hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
-class TrackStudy(Study[TrackCell, TrackRow]):
+class TrackStudy(Study):
     """Trackers of moving parts in simulated depth videos."""
 
     name = 'track'
     help = 'poses of parts in depth videos, beside ICP'
     description = """
 Track moving parts in simulated depth videos, and compare with iterative closest points (ICP).
-Open3D and small_gicp are references that are used if they are named and installed.
+small_gicp is a reference that is used if it is named and installed.
 """
     row = TrackRow
     axes: ClassVar[Mapping[str, Axis]] = {
@@ -120,7 +129,8 @@ Open3D and small_gicp are references that are used if they are named and install
             ]
         )
 
-    def compute(self, cell: TrackCell) -> TrackRow:
+    @staticmethod
+    def compute(cell: TrackCell) -> TrackRow:
         """Return the row of a cell; BenchError if a package is missing."""
         began = time.perf_counter()
         video = make(cell.video, cell.seed, cell.images)
@@ -137,18 +147,15 @@ Open3D and small_gicp are references that are used if they are named and install
             seconds = [image_s + share for image_s in seconds]
         shapes = [surface.shape for surface in surfaces.sample_surfaces(video.model, video.bodies)]
         parts = {
-            name: errors.errors_of(video, estimates, part, shapes[part], axes)
+            name: estimators.errors_of(video, estimates, part, shapes[part], axes)
             for part, (name, axes) in enumerate(VIDEOS[cell.video].parts.items())
         }
         low, high = 1e3 * np.quantile(seconds[1:], [0.5, 0.95])
         return TrackRow(
-            **cell.identity,
-            digest=cell.digest,
+            **computed(cell, began),
             parts=parts,
             ms_p50=float(low),
             ms_p95=float(high),
-            compute_s=time.perf_counter() - began,
-            made_by=hardware.label(),
         )
 
     def page(self, results: Results) -> Page:
@@ -162,9 +169,7 @@ Open3D and small_gicp are references that are used if they are named and install
             'requirements': '\n'.join(judged),
             'seeds': f'{seeds[0]} to {seeds[-1]}',
             'videos': [text for name in VIDEOS for text in _video(name, rows)],
-            'images': IMAGES,
-            'rate': f'{RATE_HZ:g}',
-            'size': f'{CAMERA.width} x {CAMERA.height}',
+            **constants(videos),
             'noise': f'{1e3 * CAMERA.noise_sd_per_m * 1.6**2:.1f}',
         }
         lines = list(_each_part(rows))
@@ -285,4 +290,3 @@ def _lines(rows: Sequence[TrackRow]) -> Iterable[str]:
 
 
 STUDY = TrackStudy()
-add_command = functools.partial(runner.add_command, STUDY)

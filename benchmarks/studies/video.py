@@ -1,45 +1,40 @@
 """`emppi bench video`: from depth videos of mechanisms to joints, masses and dampings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import dataclasses
-import functools
 from typing import ClassVar
 
 import numpy as np
 
-from benchmarks import runner
-from benchmarks.study import Axis, Cells, Page, Results, Selection, Study
-from benchmarks.video import control
+from benchmarks.pages import constants
+from benchmarks.study import Axis, Cells, Page, Results, Selection, Study, grouped
+from benchmarks.video import compute as runs
+from benchmarks.video import control, films, forecast, mechanisms
 from benchmarks.video.compute import (
-    ITERATIONS,
-    LONGEST_WINDOW_S,
     METHODS,
     OPTIONS,
     OWN,
-    PARTICLES,
     POINTS,
     REST,
     SEEDS,
-    TRIALS,
     TRUTH,
     WHOLE,
     ParameterResult,
     VideoCell,
     VideoRow,
-    compute,
 )
-from benchmarks.video.films import CAMERA, RATE_HZ, SECONDS
-from benchmarks.video.forecast import AHEAD, SEEN, ImageErrors
-from benchmarks.video.mechanisms import DENSITY, MECHANISMS, unknowns
+from benchmarks.video.forecast import ImageErrors
+from benchmarks.video.mechanisms import MECHANISMS
 from emppi_ros.calibration import report, statistics
 from emppi_ros.calibration.report import table
 from emppi_ros.calibration.statistics import Mean
 
 LEAST_UP = 0.5  # reward of a pole that was upright half of the time
 MOST_NMAE, INSIDE, REWARD = 0.02, (0.8, 0.97), 0.95  # what the own method must reach
+Line = tuple[object, ...]
 
 
-class VideoStudy(Study[VideoCell, VideoRow]):
+class VideoStudy(Study):
     """Films of mechanisms, and what is inferred from them."""
 
     name = 'video'
@@ -50,6 +45,7 @@ masses and dampings by several methods of identification. Then forecast the imag
 with what was found, and swing up and balance the cart-pole. It needs the extra `identify`.
 """
     row = VideoRow
+    compute = staticmethod(runs.compute)
     axes: ClassVar[Mapping[str, Axis]] = {
         'mechanisms': Axis('mechanism', MECHANISMS),
         'methods': Axis('method', METHODS),
@@ -71,140 +67,82 @@ with what was found, and swing up and balance the cart-pole. It needs the extra 
             ]
         )
 
-    def compute(self, cell: VideoCell) -> VideoRow:
-        """Return the row of a cell; IdentificationError if a package is missing."""
-        return compute(cell)
-
     def page(self, results: Results) -> Page:
         """Return requirements, parameters, forecasts of images, and rewards of control."""
         rows: Sequence[VideoRow] = results.rows
-        required = list(_required(rows))
-        rewarded = [row for row in rows if row.rewards]
+        by_mechanism = grouped(rows, 'mechanism')
+        required = list(_required(by_mechanism))
+        poses = 'poses [mm]', 'axis [deg]', 'hinge [mm]'
+        refused = (
+            f'{row.mechanism}, seed {row.seed}, `{row.method}`: {row.refused}'
+            for row in rows
+            if row.refused
+        )
+
+        def sections(title: str, make: Callable[[Sequence[VideoRow]], str]) -> list[str]:
+            return [
+                text
+                for name, of_name in by_mechanism.items()
+                for text in (f'### {title} of {name}', make(of_name))
+            ]
+
         values = {
+            **constants(films, forecast, control, mechanisms, runs),
+            'last': WHOLE[-1],
             'met': sum(line[-1] != _yes(False) for line in required),
             'all': len(required),
             'required': table(('what', 'required', f'with `{OWN}`', 'met'), required),
             'mechanisms': report.bullets(
-                f'{name}: {MECHANISMS[name].description}' for name in _mechanisms(rows)
+                f'{name}: {MECHANISMS[name].description}' for name in by_mechanism
             ),
-            'films': table(('mechanism', 'films', 'right trees', *_FILM_HEADER), _films(rows)),
-            'parameters': [
-                text
-                for name in _mechanisms(rows)
-                for text in _parameter_section(name, _of(rows, name))
-            ],
-            'forecasts': [
-                text
-                for name in _mechanisms(rows)
-                for text in (
-                    f'### Forecasts of {name}',
-                    table(_FORECAST_HEADER, _forecasts(_of(rows, name))),
-                )
-            ],
-            'control': _control_section(rewarded),
-            'refused': report.bullets(
-                f'{row.mechanism}, seed {row.seed}, `{row.method}`: {row.refused}'
-                for row in rows
-                if row.refused
+            'films': table(
+                ('mechanism', 'films', 'right trees', *poses), map(_films, by_mechanism.values())
             ),
-            'each': [
-                text
-                for name in _mechanisms(rows)
-                for text in (
-                    f'### Films of {name}',
-                    table(
-                        ('seed', 'method', *_names(_of(rows, name), units=True)),
-                        _each(_of(rows, name)),
-                    ),
-                )
-            ],
-            'seconds': f'{SECONDS:g}',
-            'size': f'{CAMERA.width} x {CAMERA.height}',
-            'rate': f'{RATE_HZ:g}',
-            'densities': f'{DENSITY[0]:g} and {DENSITY[1]:g}',
-            'last': WHOLE[-1],
-            'window': f'{LONGEST_WINDOW_S:g}',
-            'particles': PARTICLES,
-            'iterations': ITERATIONS,
-            'seen': SEEN,
-            'ahead': AHEAD,
-            'rest': REST,
-            'trials': TRIALS,
-            'swing_up': f'{control.TASKS["swing-up"].seconds:g}',
-            'balancing': f'{control.TASKS["balancing"].seconds:g}',
-            'force': f'{control.FORCE_N:g}',
-            'rail': f'{control.RAIL_M:g}',
+            'parameters': sections('Parameters', _parameters),
+            'forecasts': sections('Forecasts', _forecasts),
+            'control': list(_control([row for row in rows if row.rewards])),
+            'refused': report.bullets(refused),
+            'each': sections('Films', _each),
         }
         data = {'rows': [dataclasses.asdict(row) for row in rows]}
-        return Page(values, {}, (), _lines(rows), data)
+        return Page(values, {}, (), _lines(by_mechanism), data)
 
 
-_FORECAST_HEADER = ('forecast', 'films', 'MSE', 'MAE', 'SSIM')
+def _by_method(rows: Sequence[VideoRow]) -> dict[str, list[VideoRow]]:
+    """Return the rows that have a result, by method."""
+    return grouped([row for row in rows if row.parameters], 'method')
 
 
-def _control_section(rows: Sequence[VideoRow]) -> list[str]:
-    header = 'planner knows', *(f'{task}{less}' for task in control.TASKS for less in _LESS)
-    return [table(header, _control(rows)), *_swung_up(rows)] if rows else []
-
-
-def _parameter_section(name: str, rows: Sequence[VideoRow]) -> Iterable[str]:
-    yield f'### Parameters of {name}'
-    yield table(('method', 'films', 'NMAE', *_names(rows), 'inside'), _parameters(rows))
-
-
-_FILM_HEADER = ('poses [mm]', 'axis [deg]', 'hinge [mm]')
-_LESS = ('', ', less that with the truth')
-
-
-def _mechanisms(rows: Sequence[VideoRow]) -> list[str]:
-    return list(dict.fromkeys(row.mechanism for row in rows))
-
-
-def _of(rows: Sequence[VideoRow], mechanism: str) -> list[VideoRow]:
-    return [row for row in rows if row.mechanism == mechanism]
-
-
-def _by(rows: Sequence[VideoRow], method: str) -> list[VideoRow]:
-    """Return the rows of a method that have a result."""
-    return [row for row in rows if row.method == method and row.parameters]
-
-
-def _methods(rows: Sequence[VideoRow]) -> list[str]:
-    return [name for name in dict.fromkeys(row.method for row in rows) if _by(rows, name)]
-
-
-def _films(rows: Sequence[VideoRow]) -> Iterable[tuple[object, ...]]:
-    for name in _mechanisms(rows):
-        films = _first_by_seed(_of(rows, name))
-        right = [row for row in films if row.axis_deg is not None]
-        worst = [
-            f'{float(f"{max(values):.2g}"):g}' if values else '-'
-            for values in (
-                [row.track_p95_mm for row in films],
-                [row.axis_deg for row in right if row.axis_deg is not None],
-                [row.pivot_mm for row in right if row.pivot_mm is not None],
-            )
-        ]
-        yield name, len(films), f'{len(right)} of {len(films)}', *worst
+def _films(rows: Sequence[VideoRow]) -> Line:
+    films = _first_by_seed(rows)
+    right = [row for row in films if row.axis_deg is not None]
+    worst = [
+        f'{float(f"{max(values):.2g}"):g}' if values else '-'
+        for values in (
+            [row.track_p95_mm for row in films],
+            [row.axis_deg for row in right if row.axis_deg is not None],
+            [row.pivot_mm for row in right if row.pivot_mm is not None],
+        )
+    ]
+    return rows[0].mechanism, len(films), f'{len(right)} of {len(films)}', *worst
 
 
 def _first_by_seed(rows: Sequence[VideoRow]) -> list[VideoRow]:
     """Return the row of the first method for each film: tracks and tree are those of all."""
-    return list({row.seed: row for row in reversed(rows)}.values())[::-1]
+    return [of_seed[0] for of_seed in grouped(rows, 'seed').values()]
 
 
 def _names(rows: Sequence[VideoRow], units: bool = False) -> list[str]:
-    known = unknowns(MECHANISMS[rows[0].mechanism])
+    known = mechanisms.unknowns(MECHANISMS[rows[0].mechanism])
     names = dict.fromkeys(name for row in rows for name in row.parameters)
     return [f'{name.replace("_", " ")} [{known[name].unit if units else "%"}]' for name in names]
 
 
-def _parameters(rows: Sequence[VideoRow]) -> Iterable[tuple[object, ...]]:
-    for method in _methods(rows):
-        own = _by(rows, method)
-        errors = [100.0 * np.median([row.parameters[n].error for row in own]) for n in
+def _parameters(rows: Sequence[VideoRow]) -> str:
+    def line(method: str, own: Sequence[VideoRow]) -> Line:
+        errors = [100.0 * np.median([row.parameters[name].error for row in own]) for name in
                   own[0].parameters]  # fmt: skip
-        yield (
+        return (
             f'`{method}`',
             len(own),
             _mean([row.error for row in own]),
@@ -212,97 +150,114 @@ def _parameters(rows: Sequence[VideoRow]) -> Iterable[tuple[object, ...]]:
             '-' if method in POINTS else statistics.share(_inside(own)),
         )
 
+    header = 'method', 'films', 'NMAE', *_names(rows), 'inside'
+    return table(header, (line(*item) for item in _by_method(rows).items()))
+
 
 def _inside(rows: Sequence[VideoRow]) -> list[bool]:
     return [one.inside for row in rows for one in row.parameters.values()]
 
 
-def _forecasts(rows: Sequence[VideoRow]) -> Iterable[tuple[object, ...]]:
+def _forecasts(rows: Sequence[VideoRow]) -> str:
     found: dict[str, list[ImageErrors]] = {}
     for row in rows:
         for name, errors in row.forecast.items():
             found.setdefault(name, []).append(errors)
-    for name in [*(n for n in found if n not in (TRUTH, REST)), TRUTH, REST]:
-        if name in found:
-            own = found[name]
-            yield (
-                name if name in (TRUTH, REST) else f'`{name}`',
-                len(own),
-                _mean([one.mse for one in own], '.2g'),
-                _mean([one.mae for one in own], '.2g'),
-                _mean([one.ssim for one in own], '.4f'),
-            )
+    compared = TRUTH, REST
+    names = [name for name in found if name not in compared]
+    lines = [
+        (
+            name if name in compared else f'`{name}`',
+            len(found[name]),
+            _mean([one.mse for one in found[name]], '.2g'),
+            _mean([one.mae for one in found[name]], '.2g'),
+            _mean([one.ssim for one in found[name]], '.4f'),
+        )
+        for name in (*names, *(name for name in compared if name in found))
+    ]
+    return table(('forecast', 'films', 'MSE', 'MAE', 'SSIM'), lines)
 
 
 def _mean(values: Sequence[float], digits: str = '.3f') -> str:
     return format(statistics.mean(values), digits)
 
 
-def _truths(rows: Sequence[VideoRow]) -> dict[int, VideoRow]:
-    """Return the row with the rewards with true parameters of each seed."""
-    return {row.seed: row for row in rows if row.rewards_with_truth}
+def _rewards(rows: Iterable[VideoRow], task: str) -> dict[int, Sequence[float]]:
+    """Return the rewards of trials by film."""
+    return {row.seed: row.rewards[task] for row in rows}
 
 
-def _rewards(rows: Sequence[VideoRow], task: str) -> list[float]:
-    return [value for row in rows for value in row.rewards[task]]
+def _rewards_with_truth(rows: Iterable[VideoRow], task: str) -> dict[int, Sequence[float]]:
+    return {row.seed: row.rewards_with_truth[task] for row in rows if row.rewards_with_truth}
 
 
-def _differences(rows: Sequence[VideoRow], others: Sequence[VideoRow], task: str) -> list[float]:
-    """Return rewards less those with the true parameters, paired by film and trial."""
-    true = _truths(others)
+def _all(rewards: Mapping[int, Sequence[float]]) -> list[float]:
+    return [value for of_film in rewards.values() for value in of_film]
+
+
+def _differences(
+    rewards: Mapping[int, Sequence[float]], others: Mapping[int, Sequence[float]]
+) -> list[float]:
+    """Return rewards less others, paired by film and trial."""
     return [
         a - b
-        for row in rows
-        if row.seed in true
-        for a, b in zip(row.rewards[task], true[row.seed].rewards_with_truth[task], strict=True)
+        for seed, of_film in rewards.items()
+        if seed in others
+        for a, b in zip(of_film, others[seed], strict=True)
     ]
 
 
-def _control(rows: Sequence[VideoRow]) -> Iterable[tuple[object, ...]]:
-    for method in _methods(rows):
-        own, cells = _by(rows, method), list[str]()
-        for task in control.TASKS:
-            less = _differences(own, rows, task)
-            cells += [_mean(_rewards(own, task)), str(statistics.mean(less)) if less else '-']
-        yield f'`{method}`', *cells
-    true = _truths(rows).values()
-    if true:
+def _control(rows: Sequence[VideoRow]) -> Iterable[str]:
+    """Yield the table of rewards, and how many swing-ups with the truth succeed."""
+    if not rows:
+        return
+    true = {task: _rewards_with_truth(rows, task) for task in control.TASKS}
+    lines = []
+    for method, own in _by_method(rows).items():
         cells = []
         for task in control.TASKS:
-            cells += [_mean([one for row in true for one in row.rewards_with_truth[task]]), '']
-        yield TRUTH, *cells
-
-
-def _swung_up(rows: Sequence[VideoRow]) -> Iterable[str]:
-    values = [one for row in _truths(rows).values() for one in row.rewards_with_truth['swing-up']]
-    if values:
+            rewards = _rewards(own, task)
+            less = _differences(rewards, true[task])
+            cells += [_mean(_all(rewards)), str(statistics.mean(less)) if less else '-']
+        lines.append((f'`{method}`', *cells))
+    swung_up = _all(true['swing-up'])
+    if swung_up:
+        lines.append((TRUTH, *(text for of in true.values() for text in (_mean(_all(of)), ''))))
+    header = (
+        text for task in control.TASKS for text in (task, f'{task}, less that with the truth')
+    )
+    yield table(('planner knows', *header), lines)
+    if swung_up:
         yield (
-            f'With the true parameters {sum(one > LEAST_UP for one in values)} of {len(values)} '
-            f'swing-ups have a reward above {LEAST_UP:g}. Differences are paired by film and '
-            'trial, with a 95 % bootstrap interval.'
+            f'With the true parameters {sum(one > LEAST_UP for one in swung_up)} of '
+            f'{len(swung_up)} swing-ups have a reward above {LEAST_UP:g}. Differences are paired '
+            'by film and trial, with a 95 % bootstrap interval.'
         )
 
 
-def _required(rows: Sequence[VideoRow]) -> Iterable[tuple[str, str, str, str]]:
-    for name in _mechanisms(rows):
-        films = _first_by_seed(_of(rows, name))
+def _required(by_mechanism: Mapping[str, Sequence[VideoRow]]) -> Iterable[Line]:
+    """Yield what is required, how much of it, what was reached, and whether that is enough."""
+    all_own: list[VideoRow] = []
+    for name, rows in by_mechanism.items():
+        films = _first_by_seed(rows)
         right = sum(row.axis_deg is not None for row in films)
         found = f'{right} of {len(films)}'
         yield f'{name}: right trees', 'all', found, _yes(right == len(films))
-        own = _by(_of(rows, name), OWN)
+        own = _by_method(rows).get(OWN, [])
         if not own:
             continue
+        all_own += own
         if name == 'cartpole':
             errors = [row.error for row in own]
             good = float(np.mean(errors)) <= MOST_NMAE
             yield f'{name}: NMAE', f'at most {MOST_NMAE:g}', _mean(errors), _yes(good)
         yield _required_inside(name, own)
-        yield from _required_rewards(_of(rows, name))
-    if len(_mechanisms(rows)) > 1 and _by(rows, OWN):
-        yield _required_inside('all', _by(rows, OWN))
+        yield from _required_rewards([row for row in rows if row.rewards])
+    if len(by_mechanism) > 1 and all_own:
+        yield _required_inside('all', all_own)
 
 
-def _required_inside(name: str, rows: Sequence[VideoRow]) -> tuple[str, str, str, str]:
+def _required_inside(name: str, rows: Sequence[VideoRow]) -> Line:
     """Return the line on how many true values are in their intervals."""
     inside = statistics.share(_inside(rows))
     reached = _yes(INSIDE[0] <= inside.rate <= INSIDE[1])
@@ -312,54 +267,51 @@ def _required_inside(name: str, rows: Sequence[VideoRow]) -> tuple[str, str, str
     return f'{name}: true values in 90 % intervals', wanted, str(inside), reached
 
 
-def _required_rewards(rows: Sequence[VideoRow]) -> Iterable[tuple[str, str, str, str]]:
-    rows = [row for row in rows if row.rewards]
-    own = _by(rows, OWN)
+def _required_rewards(rows: Sequence[VideoRow]) -> Iterable[Line]:
+    methods = _by_method(rows)
+    own = methods.pop(OWN, [])
     for task in control.TASKS:
-        less = _differences(own, rows, task)
+        rewards, true = _rewards(own, task), _rewards_with_truth(rows, task)
+        less = _differences(rewards, true)
         if not less:
             return
-        true = np.mean([r for row in _truths(rows).values() for r in row.rewards_with_truth[task]])
-        reward = float(np.mean(_rewards(own, task)))
-        share = f'{100 * (reward / true - 1.0):+.0f} %, difference {statistics.mean(less)}'
+        mean, best = float(np.mean(_all(rewards))), float(np.mean(_all(true)))
+        share = f'{100 * (mean / best - 1.0):+.0f} %, difference {statistics.mean(less)}'
         least = f'at least {100 * REWARD:.0f} % of that with the truth'
-        yield f'{task}: reward', least, share, _yes(bool(reward >= REWARD * true))
-        others = [name for name in _methods(rows) if name != OWN]
-        if others:
-            apart, best = min((_mean_apart(own, _by(rows, name), task), name) for name in others)
-            wanted = 'no less than with the best other method'
-            better = _yes(apart.mean >= 0.0)
-            if apart.mean < 0.0 and apart.high is not None and apart.high >= 0.0:
-                better = 'equal within noise'
-            films = len({row.seed for row in own} & {row.seed for row in _by(rows, best)})
-            found = f'difference from `{best}` {apart}, of {films} films'
-            yield f'{task}: reward', wanted, found, better
+        yield f'{task}: reward', least, share, _yes(mean >= REWARD * best)
+        if methods:
+            yield f'{task}: reward', *_against_the_best(rewards, methods, task)
 
 
-def _mean_apart(rows: Sequence[VideoRow], others: Sequence[VideoRow], task: str) -> Mean:
-    """Return the mean of rewards less those of another method, paired by film and trial."""
-    other = {row.seed: row.rewards[task] for row in others}
-    pairs = [
-        a - b
-        for row in rows
-        if row.seed in other
-        for a, b in zip(row.rewards[task], other[row.seed], strict=True)
-    ]
-    return statistics.mean(pairs)
+def _against_the_best(
+    rewards: Mapping[int, Sequence[float]], methods: Mapping[str, Sequence[VideoRow]], task: str
+) -> Line:
+    """Return what is required of rewards beside those of other methods, and what was reached."""
+    found: dict[str, Mean] = {
+        name: statistics.mean(_differences(rewards, _rewards(rows, task)))
+        for name, rows in methods.items()
+    }
+    best = min(found, key=lambda name: (found[name], name))
+    less = found[best]
+    better = _yes(less.mean >= 0.0)
+    if less.mean < 0.0 and less.high is not None and less.high >= 0.0:
+        better = 'equal within noise'
+    films = len(rewards.keys() & {row.seed for row in methods[best]})
+    reached = f'difference from `{best}` {less}, of {films} films'
+    return 'no less than with the best other method', reached, better
 
 
 def _yes(reached: bool) -> str:
     return 'yes' if reached else '**no**'
 
 
-def _each(rows: Sequence[VideoRow]) -> Iterable[tuple[object, ...]]:
-    for row in rows:
-        if row.parameters:
-            yield (
-                row.seed,
-                f'`{row.method}`',
-                *(_estimate(row, one) for one in row.parameters.values()),
-            )
+def _each(rows: Sequence[VideoRow]) -> str:
+    lines = (
+        (row.seed, f'`{row.method}`', *(_estimate(row, one) for one in row.parameters.values()))
+        for row in rows
+        if row.parameters
+    )
+    return table(('seed', 'method', *_names(rows, units=True)), lines)
 
 
 def _estimate(row: VideoRow, one: ParameterResult) -> str:
@@ -367,15 +319,13 @@ def _estimate(row: VideoRow, one: ParameterResult) -> str:
     return f'{one.value:.4g}{interval}, true {one.truth:.4g}'
 
 
-def _lines(rows: Sequence[VideoRow]) -> Iterable[str]:
+def _lines(by_mechanism: Mapping[str, Sequence[VideoRow]]) -> Iterable[str]:
     """Yield the most important numbers, one line for each mechanism and method."""
-    for name in _mechanisms(rows):
-        for method in _methods(_of(rows, name)):
-            own = _by(_of(rows, name), method)
+    for name, rows in by_mechanism.items():
+        for method, own in _by_method(rows).items():
             inside = '-' if method in POINTS else statistics.share(_inside(own))
             error = _mean([row.error for row in own])
             yield f'{name:10} {method:10} NMAE {error}  inside 90 % {inside}'
 
 
 STUDY = VideoStudy()
-add_command = functools.partial(runner.add_command, STUDY)

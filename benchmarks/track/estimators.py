@@ -1,36 +1,38 @@
 """
-Estimators of poses that are compared; to add one, add a line to TRACKERS.
+Estimators of poses that are compared, and their errors; to add one, add a line to TRACKERS.
 
 Each gets the true poses at the first image. Iterative closest points (ICP) also gets the true
 segmentation of each image, which inverse rendering does not.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
+from scipy import stats
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from benchmarks import part_tracks
+from benchmarks.filmed_parts import parts_of
 from benchmarks.track.videos import CAMERA, RATE_HZ, MadeVideo
 from emppi_ros.articulation import mjcf, topology, tracks
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import BenchError, import_optional
 from emppi_ros.core.pose import Poses
-from emppi_ros.tracking import smoothing, surfaces
+from emppi_ros.tracking import equations, smoothing, surfaces
 from emppi_ros.tracking.joint_tracker import JointTracker
 from emppi_ros.tracking.jointed_parts import JointedParts
 from emppi_ros.tracking.parts import prepare_parts
 from emppi_ros.tracking.surfaces import Surface
 from emppi_ros.tracking.tracker import PartEstimate, PartTracker
 
-Array = npt.NDArray[np.float64]
 OURS, SMOOTHED, JOINTED = 'rendering', 'rendering-smoothed', 'rendering-joints'
 _REACH_M = 0.1  # beyond which points do not match
 _ITERATIONS, _CONVERGED = 30, 1e-5
 _POINTS = 1500  # of a part in an image, at most
+_SEEN_RAD = 0.5  # standard deviation, times the size of a part: what counts as seen
 
 
 class EstimatedPoses(NamedTuple):
@@ -55,8 +57,9 @@ class RenderingTracker:
     def __init__(self, video: MadeVideo) -> None:
         """Start at the true poses."""
         self._video = video
-        self.parts = part_tracks.parts_of(video.model, video.bodies, video.poses[0], CAMERA)
-        self.tracker = PartTracker(prepare_parts(self.parts, video.camera), self.parts.start)
+        self.parts = parts_of(video.model, video.bodies, video.poses[0], CAMERA)
+        tracked = prepare_parts(self.parts, video.camera)
+        self.tracker: PartTracker | JointTracker = PartTracker(tracked, self.parts.start)
         self.found: list[list[PartEstimate]] = []
 
     def track(self, index: int) -> EstimatedPoses:
@@ -76,25 +79,19 @@ class SmoothedTracker(RenderingTracker):
         return [_as_poses(one) for one in smoothed]
 
 
-class JointedTracker:
+class JointedTracker(RenderingTracker):
     """This package, in a second pass: on the joints that a first pass of the video showed."""
 
     def __init__(self, video: MadeVideo) -> None:
         """Track free parts from their true poses, and infer their joints."""
-        first = RenderingTracker(video)
+        super().__init__(video)
         for index in range(len(video.images)):
-            first.track(index)
-        names = first.parts.names
-        time = np.arange(len(first.found)) / RATE_HZ
-        tree = topology.infer(tracks.from_estimates(names, time, first.found))
-        model = mujoco.MjModel.from_xml_string(mjcf.to_text(tree))
-        jointed = JointedParts(model, names)
-        self._video = video
-        self._tracker = JointTracker(prepare_parts(first.parts, video.camera), jointed)
-
-    def track(self, index: int) -> EstimatedPoses:
-        """Return the poses in an image."""
-        return _as_poses(self._tracker.track(index / RATE_HZ, self._video.images[index]))
+            self.track(index)
+        names = self.parts.names
+        time = np.arange(len(self.found)) / RATE_HZ
+        tree = topology.infer(tracks.from_estimates(names, time, self.found))
+        jointed = JointedParts(mujoco.MjModel.from_xml_string(mjcf.to_text(tree)), names)
+        self.tracker = JointTracker(self.tracker.tracked, jointed)
 
 
 def _as_poses(found: Sequence[PartEstimate]) -> EstimatedPoses:
@@ -138,34 +135,29 @@ class IterativeClosestPoints:
 
 def register_to_model(surface: Surface, points: Array) -> Array:
     """Return the motion (4, 4) of points (n, 3) to a model, by point-to-point ICP."""
-    motion = np.eye(4)
-    for _ in range(_ITERATIONS):
-        moved = points @ motion[:3, :3].T + motion[:3, 3]
-        distance, index = surface.tree.query(moved, distance_upper_bound=_REACH_M)
-        near = np.isfinite(distance)
-        if near.sum() < 3:
-            break
-        step = _rigid(moved[near], surface.points[index[near]])
-        motion = step @ motion
-        if np.abs(step - np.eye(4)).max() < _CONVERGED:
-            break
-    return motion
+    return _closest_points(points, surface.points, surface.tree)
 
 
 def register_from_model(surface: Surface, points: Array) -> Array:
     """Return the same, with a point of the image for each point of the model, as in the paper."""
-    tree, motion = cKDTree(points), np.eye(4)
+    motion = _closest_points(surface.points, points, cKDTree(points))
+    return np.asarray(np.linalg.inv(motion), dtype=np.float64)
+
+
+def _closest_points(points: Array, targets: Array, tree: cKDTree) -> Array:
+    """Return the motion (4, 4) of points (n, 3) to targets (k, 3), which are in a tree."""
+    motion = np.eye(4)
     for _ in range(_ITERATIONS):
-        moved = surface.points @ motion[:3, :3].T + motion[:3, 3]
+        moved = points @ motion[:3, :3].T + motion[:3, 3]
         distance, index = tree.query(moved, distance_upper_bound=_REACH_M)
         near = np.isfinite(distance)
         if near.sum() < 3:
             break
-        step = _rigid(moved[near], points[index[near]])
+        step = _rigid(moved[near], targets[index[near]])
         motion = step @ motion
         if np.abs(step - np.eye(4)).max() < _CONVERGED:
             break
-    return np.asarray(np.linalg.inv(motion), dtype=np.float64)
+    return motion
 
 
 def _rigid(points: Array, targets: Array) -> Array:
@@ -178,24 +170,16 @@ def _rigid(points: Array, targets: Array) -> Array:
     return motion
 
 
-def _open3d(surface: Surface, points: Array) -> Array:
-    """Return the motion by point-to-point ICP of Open3D."""
-    o3d = _reference('open3d')
-    clouds = []
-    for cloud in (points, surface.points):
-        clouds.append(o3d.geometry.PointCloud(o3d.utility.Vector3dVector(cloud)))
-    registration = o3d.pipelines.registration
-    criteria = registration.ICPConvergenceCriteria(max_iteration=_ITERATIONS)
-    method = registration.TransformationEstimationPointToPoint()
-    found = registration.registration_icp(*clouds, _REACH_M, np.eye(4), method, criteria)
-    return np.asarray(found.transformation)
-
-
 def _small_gicp(kind: str) -> Callable[[Surface, Array], Array]:
     """Return registration by small_gicp: `ICP` (point to point) or `GICP`."""
 
     def register(surface: Surface, points: Array) -> Array:
-        found = _reference('small_gicp').align(
+        library = import_optional(
+            'small_gicp',
+            lambda _: 'small_gicp is not installed: pip install small_gicp',
+            BenchError,
+        )
+        found = library.align(
             surface.points, points, registration_type=kind, downsampling_resolution=0.004,
             max_correspondence_distance=_REACH_M, max_iterations=_ITERATIONS, num_threads=1,
         )  # fmt: skip
@@ -204,20 +188,84 @@ def _small_gicp(kind: str) -> Callable[[Surface, Array], Array]:
     return register
 
 
-def _reference(name: str) -> Any:
-    return import_optional(
-        name, lambda _: f'{name} is not installed: pip install {name}', BenchError
-    )
-
-
 TRACKERS: dict[str, Callable[[MadeVideo], ComparedTracker]] = {
     OURS: RenderingTracker,
     SMOOTHED: SmoothedTracker,
     JOINTED: JointedTracker,
     'icp': lambda video: IterativeClosestPoints(video, register_to_model),
     'icp-from-model': lambda video: IterativeClosestPoints(video, register_from_model),
-    'open3d-icp': lambda video: IterativeClosestPoints(video, _open3d),
     'small-gicp-icp': lambda video: IterativeClosestPoints(video, _small_gicp('ICP')),
     'small-gicp': lambda video: IterativeClosestPoints(video, _small_gicp('GICP')),
 }
 OWN: Sequence[str] = (OURS, SMOOTHED, JOINTED, 'icp', 'icp-from-model')  # need no other package
+
+
+@dataclass(frozen=True)
+class PartErrors:
+    """
+    Errors of a part over a video, without the first image.
+
+    Covariances are judged along the directions that the estimator says are seen: `squares` is the
+    mean squared error in units of the covariance per direction, which is 1 if it is right, and
+    `inside` the share of images in which the error is in the 90 % region.
+    """
+
+    centre_p50_mm: float
+    centre_p95_mm: float
+    axis_p50_deg: float  # the largest of the axes that images show
+    axis_p95_deg: float
+    mean_absolute: float  # of three coordinates of position [m] and three of rotation [rad]
+    tracked: float  # share of images
+    squares: float | None
+    inside: float | None
+
+
+def errors_of(
+    video: MadeVideo, found: Sequence[EstimatedPoses], part: int, shape: equations.Shape,
+    axes: Sequence[int],
+) -> PartErrors:  # fmt: skip
+    """Return the errors of a part; those of images in which it is lost count, too."""
+    rows = range(1, len(found))
+    true = [video.poses[i] for i in rows]
+    position = np.array([found[i].poses.position[part] for i in rows])
+    rotation = np.array([found[i].poses.rotation[part] for i in rows])
+    true_position = np.array([one.position[part] for one in true])
+    true_rotation = np.array([one.rotation[part] for one in true])
+    centre = position + rotation @ shape.centre - true_position - true_rotation @ shape.centre
+    cosine = np.sum(rotation * true_rotation, axis=1)[:, list(axes)]
+    angle = np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))).max(axis=1)
+    turn = Rotation.from_matrix(rotation @ np.swapaxes(true_rotation, 1, 2)).as_rotvec()
+    errors = np.concatenate([position - true_position, turn], axis=1)
+    distance = 1e3 * np.linalg.norm(centre, axis=1)
+    tracked = np.array([found[i].tracked[part] for i in rows])
+    squares = inside = None
+    if found[1].covariance is not None:
+        covariance = np.array([_covariances(found[i])[part] for i in rows])
+        arms = true_rotation @ shape.centre
+        judged = [
+            _judge(errors[i], covariance[i], arms[i], shape.radius)
+            for i in np.flatnonzero(tracked)
+        ]
+        if judged:
+            squares = float(np.mean([one[0] for one in judged]))
+            inside = float(np.mean([one[1] for one in judged]))
+    return PartErrors(
+        float(np.quantile(distance, 0.5)), float(np.quantile(distance, 0.95)),
+        float(np.quantile(angle, 0.5)), float(np.quantile(angle, 0.95)),
+        float(np.mean(np.abs(errors))), float(tracked.mean()), squares, inside,
+    )  # fmt: skip
+
+
+def _covariances(estimate: EstimatedPoses) -> Array:
+    assert estimate.covariance is not None
+    return estimate.covariance
+
+
+def _judge(error: Array, covariance: Array, arm: Array, radius: float) -> tuple[float, bool]:
+    """Return the squared error per seen direction, and whether it is in the 90 % region."""
+    to_centre = np.linalg.inv(equations.centred(arm, radius))
+    values, vectors = np.linalg.eigh(to_centre @ covariance @ to_centre.T)
+    seen = values < (_SEEN_RAD * radius) ** 2
+    square = float(np.sum((vectors[:, seen].T @ (to_centre @ error)) ** 2 / values[seen]))
+    count = max(int(seen.sum()), 1)
+    return square / count, square < float(stats.chi2.ppf(0.9, count))

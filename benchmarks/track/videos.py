@@ -6,74 +6,40 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.filmed_parts import FilmedParts
 from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array, Ints
 from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
 RATE_HZ, IMAGES = 30.0, 90
 CAMERA = DepthCameraConfig(rate_hz=RATE_HZ)
 
 
 @dataclass(frozen=True)
 class VideoConfig:
-    """
-    A scene with moving parts.
+    """A scene with moving parts."""
 
-    Attributes
-    ----------
-    description : str
-        For the report.
-    file : str
-        Scene, among the package's assets, with a camera `depth`.
-    parts : mapping
-        Axes of each part, 0 to 2, whose direction images show.
-    move : function
-        Returns states (T, nq) from the model and a random generator.
-    limit_ms : float
-        Required time for an image.
-
-    """
-
-    description: str
-    file: str
-    parts: Mapping[str, Sequence[int]]
+    description: str  # for the report
+    file: str  # scene, among the package's assets, with a camera `depth`
+    parts: Mapping[str, Sequence[int]]  # axes of each part, 0 to 2, whose direction images show
+    # returns states (T, nq) from the model and a random generator
     move: Callable[[mujoco.MjModel, int, np.random.Generator], Array]
-    limit_ms: float
+    limit_ms: float  # required time for an image
 
 
 class MadeVideo(NamedTuple):
-    """
-    A video with its truth.
-
-    Attributes
-    ----------
-    model : MjModel
-        The scene.
-    bodies : tuple
-        Index of the body of each part.
-    camera : Camera
-        Its intrinsics and pose.
-    images : list
-        Depths (h, w) [m].
-    poses : list of Poses
-        True poses at each image.
-    labels : list
-        True part (h, w) of each pixel, negative where none is.
-
-    """
+    """A video with its truth."""
 
     model: mujoco.MjModel
-    bodies: tuple[int, ...]
+    bodies: tuple[int, ...]  # index of the body of each part
     camera: Camera
-    images: list[Array]
-    poses: list[Poses]
-    labels: list[npt.NDArray[np.int64]]
+    images: list[Array]  # depths (h, w) [m]
+    poses: list[Poses]  # true poses at each image
+    labels: list[Ints]  # true part (h, w) of each pixel, negative where none is
 
 
 def make(name: str, seed: int, count: int = IMAGES) -> MadeVideo:

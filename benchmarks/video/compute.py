@@ -7,22 +7,20 @@ import hashlib
 from pathlib import Path
 import tempfile
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from benchmarks.identify import csvgd_baselines
-from benchmarks.identify.csvgd_baselines import load_library
-from benchmarks.study import Run
-from benchmarks.video import control, films, forecast, pipeline
+from benchmarks.study import Computed, Run, computed
+from benchmarks.video import baselines, control, films, forecast, pipeline
+from benchmarks.video.baselines import load_library
 from benchmarks.video.films import Film
 from benchmarks.video.forecast import ForecastProblem, ImageErrors
 from benchmarks.video.mechanisms import MECHANISMS
 from benchmarks.video.pipeline import Followed, InferredMechanism
 from emppi_ros.articulation.topology import KinematicTree
-from emppi_ros.calibration import hardware
 from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError, IdentificationError
 from emppi_ros.identification import methods
 from emppi_ros.identification.bayessim.simulations import find_starts
@@ -30,7 +28,6 @@ from emppi_ros.identification.methods import RunSettings
 from emppi_ros.identification.multiple_shooting import training_data
 from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
 
-Array = npt.NDArray[np.float64]
 SEEDS = range(100, 110)  # settings were chosen with 1 to 3, and from 200 on
 WHOLE = SEEDS[:5]  # films with all methods, forecasts and control; others tell about intervals
 OWN = 'shooting'
@@ -79,42 +76,24 @@ class VideoRun(Run):
 
 
 @dataclass(frozen=True)
-class VideoRow(VideoRun):
-    """
-    The result of a film and a method.
+class VideoRow(VideoRun, Computed):
+    """The result of a film and a method."""
 
-    Attributes
-    ----------
-    refused : str
-        Why there is no result; '' if there is one.
-    axis_deg, pivot_mm : float
-        Errors: of the worst axis, and of the worst hinge; None if the tree is wrong.
-    track_p95_mm : float
-        95 % quantile of the errors of the parts' frames, of the worst part.
-    parameters : mapping
-        Name -> result.
-    forecast : mapping
-        Errors of a forecast with the parameters found, by the name of the method. Rows of the
-        first method also have those with the true parameters, and without motion. Films in SEEDS
-        that are not WHOLE have neither forecasts nor rewards.
-    rewards : mapping
-        Control task -> rewards with models of the posterior.
-    rewards_with_truth : mapping
-        The same with the true parameters, which only rows of the first method have.
-
-    """
-
-    digest: str
-    refused: str = ''
+    refused: str = ''  # why there is no result; '' if there is one
+    # errors: of the worst axis, and of the worst hinge; None if the tree is wrong
     axis_deg: float | None = None
     pivot_mm: float | None = None
+    # 95 % quantile of the errors of the parts' frames, of the worst part
     track_p95_mm: float = 0.0
-    parameters: Mapping[str, ParameterResult] = field(default_factory=dict)
+    parameters: Mapping[str, ParameterResult] = field(default_factory=dict)  # name -> result
+    # errors of a forecast with the parameters found, by the name of the method. Rows of the first
+    # method also have those with the true parameters, and without motion. Films in SEEDS that are
+    # not WHOLE have neither forecasts nor rewards
     forecast: Mapping[str, ImageErrors] = field(default_factory=dict)
+    # control task -> rewards with models of the posterior
     rewards: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    # the same with the true parameters, which only rows of the first method have
     rewards_with_truth: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    compute_s: float = 0.0
-    made_by: str = ''
 
     @property
     def error(self) -> float:
@@ -150,18 +129,14 @@ def compute(cell: VideoCell) -> VideoRow:
         load_library(module)
     began = time.perf_counter()
     seen = _seen(cell.mechanism, cell.seed)
-    row = VideoRow(
-        **cell.identity,
-        digest=cell.digest,
-        track_p95_mm=1e3 * float(np.max(np.quantile(seen.followed.errors, 0.95, axis=0))),
-        made_by=hardware.label(),
-    )
+    worst = np.max(np.quantile(seen.followed.errors, 0.95, axis=0))
+    found: dict[str, Any] = {'track_p95_mm': 1e3 * float(worst)}
     with tempfile.TemporaryDirectory() as folder:
         try:
-            row = _identify(row, cell, seen, Path(folder))
+            found |= _identify(cell, seen, Path(folder))
         except EmppiError as error:
-            row = replace(row, refused=str(error).replace(folder, ''))
-    return replace(row, compute_s=time.perf_counter() - began)
+            found['refused'] = str(error).replace(folder, '')
+    return VideoRow(**computed(cell, began), **found)
 
 
 class _Seen(NamedTuple):
@@ -189,8 +164,8 @@ def _new_film(mechanism: str, seed: int) -> ForecastProblem:
     return forecast.prepare(film, tree, seed)
 
 
-def _identify(row: VideoRow, cell: VideoCell, seen: _Seen, folder: Path) -> VideoRow:
-    """Return the row with parameters, forecasts and rewards."""
+def _identify(cell: VideoCell, seen: _Seen, folder: Path) -> dict[str, Any]:
+    """Return parameters, forecasts and rewards, as fields of a row."""
     film, _, tree = seen
     if isinstance(tree, IdentificationError):
         raise tree
@@ -202,20 +177,17 @@ def _identify(row: VideoRow, cell: VideoCell, seen: _Seen, folder: Path) -> Vide
     true = np.array([film.truth[name] for name in names])
     own = cell.method == OWN
     thetas = {cell.method: middle} | ({TRUTH: true} if own else {})
-    return replace(
-        row,
-        axis_deg=angle,
-        pivot_mm=pivot,
-        parameters={
-            name: ParameterResult(*numbers)
-            for name, *numbers in zip(
-                names, *(one.tolist() for one in (middle, low, high, true)), strict=True
-            )
+    numbers = zip(*(one.tolist() for one in (middle, low, high, true)), strict=True)
+    return {
+        'axis_deg': angle,
+        'pivot_mm': pivot,
+        'parameters': {
+            name: ParameterResult(*of_name) for name, of_name in zip(names, numbers, strict=True)
         },
-        forecast=_forecast(mechanism, cell, thetas) if cell.is_whole else {},
-        rewards=_rewards(mechanism, film, samples, cell, folder),
-        rewards_with_truth=_rewards(mechanism, film, None, cell, folder) if own else {},
-    )
+        'forecast': _forecast(mechanism, cell, thetas) if cell.is_whole else {},
+        'rewards': _rewards(mechanism, film, samples, cell, folder),
+        'rewards_with_truth': _rewards(mechanism, film, None, cell, folder) if own else {},
+    }
 
 
 def _forecast(
@@ -251,7 +223,7 @@ def _identified(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Ar
 
 def _sampled(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Array:
     """Return the particles (N, P) of a sampler with single shooting over the whole film."""
-    sample = csvgd_baselines.BASELINES[cell.method]
+    sample = baselines.BASELINES[cell.method]
     problem = _single_shooting(mechanism, film)
     return sample(problem, PARTICLES, _iterations(cell), cell.seed)[0]
 
@@ -260,7 +232,7 @@ def _climbed(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Array
     """Return the best (1, P) of searches by Adam, with as many simulations as the samplers."""
     starts = max(PARTICLES // (1 + len(mechanism.plant.unknowns)), 1)
     problem = _single_shooting(mechanism, film)
-    return csvgd_baselines.adam(problem, starts, _iterations(cell))[0]
+    return baselines.adam(problem, starts, _iterations(cell))[0]
 
 
 def _iterations(cell: VideoCell) -> int:

@@ -10,18 +10,17 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 import yaml
 
 from benchmarks.video.films import Film
 from benchmarks.video.pipeline import InferredMechanism
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.core import paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.priors import prior_file
 from emppi_ros.priors.prior_file import ParameterPrior, PriorFile
 from emppi_ros.tasks.task import load_task
 
-Array = npt.NDArray[np.float64]
 FORCE_N = 40.0  # limit: with 20 N, true models did not swing up carts of 3 kg and more
 RAIL_M = 10.0  # to each side: at 1.8 m, carts with an upright pole left the rail
 MODEL_OF_TRUTH, MODELS_OF_PRIOR = 'mppi-true', 'no-update'  # controllers of `emppi run`

@@ -4,57 +4,31 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.filmed_parts import FilmedParts
 from benchmarks.video.mechanisms import FilmedMechanism, unknowns
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Poses
 from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
 RATE_HZ, SECONDS = 30.0, 10.0
 CAMERA = DepthCameraConfig(rate_hz=RATE_HZ)
 _MIDDLE = 0.5  # of each range, in the logarithm, that true values are drawn from
 _PUSH = 3.0  # m/s^2: forces over the mass of all parts
-_STIFFNESS, _DAMPING = (
-    4.0,
-    2.0,
-)  # 1/s^2, 1/s, times mass: forces that bring it back
+_STIFFNESS, _DAMPING = 4.0, 2.0  # 1/s^2, 1/s, times mass: forces that bring it back
 
 
 class Film(NamedTuple):
-    """
-    A video with what else was recorded, and the truth.
-
-    Attributes
-    ----------
-    mechanism : FilmedMechanism
-        What was filmed.
-    truth : dict
-        Parameter -> value.
-    time : (T,) array
-        Of the images [s].
-    images : list
-        Depths (h, w) [m].
-    poses : list of Poses
-        True poses of the parts.
-    clock : (n,) array
-        Times of the forces [s].
-    force : (n, nu) array
-        The recorded forces [N], each value until the next time.
-    camera : Camera
-        Its intrinsics and pose.
-
-    """
+    """A video with what else was recorded, and the truth."""
 
     mechanism: FilmedMechanism
-    truth: dict[str, float]
-    time: Array
-    images: list[Array]
-    poses: list[Poses]
-    clock: Array
-    force: Array
+    truth: dict[str, float]  # parameter -> value
+    time: Array  # (T,): of the images [s]
+    images: list[Array]  # depths (h, w) [m]
+    poses: list[Poses]  # true poses of the parts
+    clock: Array  # (n,): times of the forces [s]
+    force: Array  # (n, nu): the recorded forces [N], each value until the next time
     camera: Camera
 
     def first(self, count: int) -> 'Film':

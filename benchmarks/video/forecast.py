@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.filmed_parts import FilmedParts
-from benchmarks.identify.csvgd_baselines import load_library
 from benchmarks.video import films, pipeline
+from benchmarks.video.baselines import load_library
 from benchmarks.video.films import CAMERA, RATE_HZ, Film
 from emppi_ros.articulation import fitting, joint_models, mjcf, tracks
 from emppi_ros.articulation.topology import WORLD, KinematicTree
 from emppi_ros.articulation.tracks import Tracks
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.multiple_shooting.simulation import simulate
@@ -28,7 +29,6 @@ from emppi_ros.model import scene
 from emppi_ros.recordings.motion import Motion
 from emppi_ros.tracking import renderer
 
-Array = npt.NDArray[np.float64]
 SEEN, AHEAD = 10, 150  # images
 _TAKE = 1  # of the new film; parameters are learned from take 0
 _SD_M, _SD_RAD = 0.001, 0.005  # of joint positions, in the fit to the first images
@@ -44,26 +44,12 @@ class ImageErrors:
 
 
 class ForecastProblem(NamedTuple):
-    """
-    What was seen of a new film, and what followed.
-
-    Attributes
-    ----------
-    film : Film
-        The new film.
-    positions : mapping
-        Joint -> positions (SEEN,) in the first images.
-    parts : FilmedParts
-        The parts, to be rendered.
-    depths : (AHEAD, h, w) array
-        True depths of the later images [m].
-
-    """
+    """What was seen of a new film, and what followed."""
 
     film: Film
-    positions: dict[str, Array]
-    parts: FilmedParts
-    depths: Array
+    positions: dict[str, Array]  # joint -> positions (SEEN,) in the first images
+    parts: FilmedParts  # to be rendered
+    depths: Array  # (AHEAD, h, w): true depths of the later images [m]
 
 
 def prepare(film: Film, tree: KinematicTree, seed: int) -> ForecastProblem:

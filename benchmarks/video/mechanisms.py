@@ -30,35 +30,18 @@ class FilmedJoint(NamedTuple):
 
 @dataclass(frozen=True)
 class FilmedMechanism:
-    """
-    A mechanism that is filmed.
+    """A mechanism that is filmed."""
 
-    Attributes
-    ----------
-    description : str
-        For the report.
-    file : str
-        Scene, among the package's assets.
-    joints : tuple of FilmedJoint
-        The tree, parents first, with one joint on the world.
-    damping : mapping
-        Joint -> range of its damping, of priors and of the truth.
-    start : tuple
-        Lower and upper bounds of the joint positions at the start.
-    weighed : tuple of str
-        Parts of known mass: without forces, motion shows ratios of masses only.
-    swings_up : bool
-        Whether an actuator can bring the last part upright.
-
-    """
-
-    description: str
-    file: str
-    joints: tuple[FilmedJoint, ...]
+    description: str  # for the report
+    file: str  # scene, among the package's assets
+    joints: tuple[FilmedJoint, ...]  # the tree, parents first, with one joint on the world
+    # joint -> range of its damping, of priors and of the truth
     damping: Mapping[str, tuple[float, float]]
+    # lower and upper bounds of the joint positions at the start
     start: tuple[tuple[float, ...], tuple[float, ...]]
+    # parts of known mass: without forces, motion shows ratios of masses only
     weighed: tuple[str, ...] = ()
-    swings_up: bool = False
+    swings_up: bool = False  # whether an actuator can bring the last part upright
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 import yaml
 
-from benchmarks import part_tracks
+from benchmarks.filmed_parts import parts_of
 from benchmarks.video.films import CAMERA, Film
 from benchmarks.video.mechanisms import FilmedJoint, FilmedMechanism, unknowns
 from emppi_ros.articulation import mjcf, report, tracks
 from emppi_ros.articulation.topology import KinematicTree, TreeJoint
 from emppi_ros.articulation.tracks import Tracks
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.model import scene
@@ -28,8 +28,6 @@ from emppi_ros.recordings.recordings import Recording, read_recording
 from emppi_ros.recordings.signals import Signal
 from emppi_ros.tracking.parts import prepare_parts
 from emppi_ros.tracking.tracker import PartTracker
-
-Array = npt.NDArray[np.float64]
 
 
 class Followed(NamedTuple):
@@ -51,7 +49,7 @@ def follow(film: Film) -> Followed:
     """Track the parts of a film, from their true poses in the first image."""
     model, names = film.mechanism.load(visual=True), film.mechanism.parts
     bodies = tuple(scene.find(model, 'body', part) for part in names)
-    parts = part_tracks.parts_of(model, bodies, film.poses[0], CAMERA)
+    parts = parts_of(model, bodies, film.poses[0], CAMERA)
     tracker = PartTracker(prepare_parts(parts, film.camera), parts.start)
     images = zip(film.time.tolist(), film.images, strict=True)
     estimates = [tracker.track(time, image) for time, image in images]
@@ -114,17 +112,14 @@ def write_mechanism(tree: KinematicTree, film: Film, folder: Path) -> InferredMe
     mechanism = film.mechanism
     (folder / 'scene.xml').write_text(_with_shapes(tree, mechanism))
     (folder / 'plant.yaml').write_text(yaml.safe_dump(_plant_file(tree, mechanism)))
+    actuators = scene.names(mechanism.load(), 'actuator')
     forces = [
         Signal('command', name, 'N', film.clock, column, 'film')
-        for name, column in zip(_actuators(mechanism), film.force.T, strict=True)
+        for name, column in zip(actuators, film.force.T, strict=True)
     ]
     tables.write(folder / 'film.csv', [*report.signals(tree), *forces])
     plant = Plant.from_file(folder / 'plant.yaml')
     return InferredMechanism(tree, plant, read_recording([folder / 'film.csv']))
-
-
-def _actuators(mechanism: FilmedMechanism) -> list[str]:
-    return scene.names(mechanism.load(), 'actuator')
 
 
 def _with_shapes(tree: KinematicTree, mechanism: FilmedMechanism) -> str:

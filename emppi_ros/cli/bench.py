@@ -23,8 +23,6 @@ STUDIES = (
     'video',
     'peers',
     'track',
-    'prior',
-    'payload',
     'watched',
 )
 _ELSEWHERE = (
@@ -54,8 +52,7 @@ def add_commands(commands: Any) -> None:
     if here:
         if str(CHECKOUT) not in sys.path:
             sys.path.append(str(CHECKOUT))
-        for name in STUDIES:
-            importlib.import_module(f'benchmarks.studies.{name}').add_command(studies)
+        importlib.import_module('benchmarks.runner').add_commands(STUDIES, studies)
 
 
 def bench_planner(options: argparse.Namespace) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.paper import cells
-from benchmarks.paper.cells import Cell
-from benchmarks.paper.rows import EstimateSeries, ParameterEstimate, Row
+from benchmarks.paper.cells import Cell, EstimateSeries, ParameterEstimate, Row
 
 
 @pytest.fixture
@@ -22,13 +21,12 @@ def make_row() -> Callable[..., Row]:
             fields.pop('controller', 'emppi'),
             fields.pop('seed', 0),
             'name: slider',
-            fields.pop('models', 0),
-            fields.pop('rollouts', 0),
+            models=fields.pop('models', 0),
+            rollouts=fields.pop('rollouts', 0),
         )
         errors = fields.pop('errors', (4.0, 1.0))
         values = {
-            'study': cell.study, 'task': cell.task, 'controller': cell.controller,
-            'seed': cell.seed, 'models': cell.models, 'rollouts': cell.rollouts,
+            **cell.identity,
             'digest': cell.digest, 'success': True, 'time_s': 2.0, 'limit_s': 10.0, 'steps': 40,
             'squared_error': errors[-1],
             'parameters': {'mass': ParameterEstimate(1.0, 1.5, 0.4, 0.9, 2.1, 'kg')},

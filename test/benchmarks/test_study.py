@@ -1,7 +1,7 @@
 """A study is one module, one page and one line in the registry."""
 
+import argparse
 from dataclasses import dataclass
-import functools
 import json
 import sys
 from types import SimpleNamespace
@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import pages, runner
-from benchmarks.study import Axis, Cells, Page, Run, Study, grouped
-from emppi_ros.cli import bench, main
+from benchmarks.study import Axis, Cells, Computed, Page, Run, Study, computed, grouped
+from emppi_ros.cli import bench, main, output
 from emppi_ros.core.errors import ConfigError
 
 PAGE = """# Coins
@@ -41,11 +41,8 @@ class TossCell(Toss):
 
 
 @dataclass(frozen=True)
-class TossRow(Toss):
-    digest: str
+class TossRow(Toss, Computed):
     heads: bool
-    compute_s: float = 0.0
-    made_by: str = 'a hand'
 
 
 class CoinStudy(Study):
@@ -60,9 +57,10 @@ class CoinStudy(Study):
         names = selection.names['coins']
         return Cells([TossCell(name, seed) for seed in selection.seeds for name in names])
 
-    def compute(self, cell):
-        type(self).computed += 1
-        return TossRow(**cell.identity, digest=cell.digest, heads=cell.seed % 2 == 0)
+    @staticmethod
+    def compute(cell):
+        CoinStudy.computed += 1
+        return TossRow(**computed(cell, 0.0), heads=cell.seed % 2 == 0)
 
     def page(self, results):
         heads = sum(row.heads for row in results.rows)
@@ -76,7 +74,7 @@ class CoinStudy(Study):
 def command(monkeypatch, tmp_path):
     """Register the study; return its command."""
     (tmp_path / 'coin.md').write_text(PAGE)
-    module = SimpleNamespace(add_command=functools.partial(runner.add_command, CoinStudy()))
+    module = SimpleNamespace(STUDY=CoinStudy())
     monkeypatch.setitem(sys.modules, 'benchmarks.studies.coin', module)
     monkeypatch.setattr(bench, 'STUDIES', (*bench.STUDIES, 'coin'))
     monkeypatch.setattr(pages, 'TEMPLATES', tmp_path)
@@ -106,3 +104,12 @@ def test_a_cell_and_its_row_have_the_same_key():
 def test_unknown_names_are_errors_that_name_the_option():
     with pytest.raises(ConfigError, match=r"--coins: unknown coin 'dyme' \(did you mean 'dime'"):
         CoinStudy().select(coins=['dyme'])
+
+
+def test_seeds_are_a_count_or_a_range():
+    assert output.seeds('3') == range(3)
+    assert output.seeds('50-59') == range(50, 60)
+    assert list(output.seeds('7-7')) == [7]
+    for text in ('0', '-3', '9-5', '1-2-3', '1-', 'x'):
+        with pytest.raises(argparse.ArgumentTypeError, match=repr(text)):
+            output.seeds(text)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from benchmarks.articulation import mechanisms, recordings, truth
+from benchmarks.articulation import mechanisms, recordings
 from benchmarks.articulation.mechanisms import MECHANISMS
 from benchmarks.studies.articulate import NOISE, ArticulationStudy
 from emppi_ros.articulation import topology, tracks
@@ -32,7 +32,7 @@ KINDS = {
 @pytest.mark.parametrize('name', MECHANISMS)
 def test_mechanisms_have_the_joints_that_they_are_named_after(name):
     one = MECHANISMS[name](np.random.default_rng(0))
-    assert [joint.kind for joint in truth.joints(one)] == KINDS[name]
+    assert [joint.kind for joint in mechanisms.joints(one)] == KINDS[name]
     assert one.qpos.shape == (mechanisms.FRAMES, one.model.nq)
 
 
@@ -40,7 +40,7 @@ def test_axes_of_the_truth_are_fixed_to_parent_and_child():
     """A point of the true axis does not move when its own joint does."""
     one = MECHANISMS['cartpole'](np.random.default_rng(1))
     data = mujoco.MjData(one.model)
-    pole = truth.joints(one)[1]
+    pole = mechanisms.joints(one)[1]
     data.qpos = one.qpos[0]
     mujoco.mj_kinematics(one.model, data)
     place = data.body('pole').xmat.reshape(3, 3).T @ (pole.pivot - data.body('pole').xpos)
@@ -65,10 +65,10 @@ def test_a_right_tree_and_a_wrong_one_are_told_apart():
     rng = np.random.default_rng(3)
     one = MECHANISMS['short-door'](rng)
     tree = topology.infer(mechanisms.track(one, tracks.Noise(1e-4, 1e-3), 0.0, rng))
-    assert truth.compare(tree, one).kinds
+    assert mechanisms.compare(tree, one).kinds
     other = MECHANISMS['short-drawer'](rng)
     renamed = tree.joints[0]
-    wrong = truth.compare(
+    wrong = mechanisms.compare(
         topology.KinematicTree(
             tree.tracks, (topology.TreeJoint(**{**vars(renamed), 'child': 'drawer'}),), (), {}
         ),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.studies import belief as belief_command
+from benchmarks.studies.belief import BeliefStudy
 from emppi_ros.cli import main
 
 SMALL = [
@@ -41,7 +41,7 @@ def test_the_same_command_reuses_finished_runs_unless_fresh(
         calls.append(cells)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(belief_command, 'compute', counted)
+    monkeypatch.setattr(BeliefStudy, 'compute', staticmethod(counted))
     assert main([*SMALL, '--out', str(folder)]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found['runs'] == found['reused'] == 3 and not calls

@@ -1,7 +1,6 @@
 """Estimators against exact posteriors, and the rules that all of them follow."""
 
 from collections.abc import Callable
-from importlib.util import spec_from_file_location
 import math
 from pathlib import Path
 import sys
@@ -135,7 +134,7 @@ def test_an_estimator_is_compared_after_one_line_in_the_registry(
     monkeypatch: pytest.MonkeyPatch, make_cells: Callable[..., list[BeliefCell]]
 ) -> None:
     module = ModuleType('certain')
-    vars(module).update(Certain=Certain, __spec__=spec_from_file_location('certain', __file__))
+    module.Certain = Certain
     monkeypatch.setitem(sys.modules, 'certain', module)
     kind = EstimatorKind('always 2 kg', made_by='certain:Certain', in_loop=False)
     monkeypatch.setitem(ESTIMATORS, 'certain', kind)

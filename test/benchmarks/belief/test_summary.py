@@ -68,7 +68,7 @@ def test_updates_without_a_counted_time_leave_no_scores() -> None:
 
 def test_the_report_has_every_number_and_every_plot(made: list[BeliefRow], tmp_path: Path) -> None:
     study = BeliefStudy()
-    results = Results(made, tmp_path, study.select(), [None] * 20)
+    results = Results(made, tmp_path, [None] * 20)
     runner.write(study, results, ORIGIN, ['slider, drake: not installed'])
     text = (tmp_path / runner.PAGE).read_text()
     for words in (

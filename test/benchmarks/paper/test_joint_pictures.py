@@ -1,7 +1,6 @@
 """The benchmark draws the belief about uncertain joints once."""
 
-from benchmarks.paper import cells
-from benchmarks.paper import joint_pictures as pictures
+from benchmarks.paper import cells, plots
 from benchmarks.paper.cells import Request, make_cells
 from emppi_ros.viz import renderer
 from emppi_ros.viz.report import joint_pictures
@@ -27,15 +26,15 @@ def test_one_run_of_each_task_with_an_uncertain_joint_is_drawn_once(tmp_path, mo
     monkeypatch.setattr(joint_pictures, 'write_all', write_all)
     monkeypatch.setattr(joint_pictures, 'source_of', lambda _: drawn[-1][2])
     wanted = make_cells(REQUEST)
-    (path,) = pictures.write_all(wanted, tmp_path, said.append)
+    (path,) = plots.write_joint_pictures(wanted, tmp_path, said.append)
     assert path.name == 'articulation_panda_drawer.png'
     (learner,) = (
         c for c in wanted if c.task == 'panda_drawer' and c.seed == 0 and c.controller == 'emppi'
     )
     assert drawn == [('panda_drawer', True, learner.digest)] and len(said) == 1
-    assert pictures.write_all(wanted, tmp_path, said.append) == [path] and len(drawn) == 1
+    assert plots.write_joint_pictures(wanted, tmp_path, said.append) == [path] and len(drawn) == 1
     monkeypatch.setattr(joint_pictures, 'source_of', lambda _: 'other settings')
-    assert pictures.write_all(wanted, tmp_path, said.append) == [path] and len(drawn) == 2
+    assert plots.write_joint_pictures(wanted, tmp_path, said.append) == [path] and len(drawn) == 2
 
 
 def test_without_a_renderer_a_message_replaces_the_pictures(tmp_path, monkeypatch):
@@ -44,10 +43,10 @@ def test_without_a_renderer_a_message_replaces_the_pictures(tmp_path, monkeypatc
 
     monkeypatch.setattr(renderer, 'check_renderer', fail)
     said = []
-    assert pictures.write_all(make_cells(REQUEST), tmp_path, said.append) == []
+    assert plots.write_joint_pictures(make_cells(REQUEST), tmp_path, said.append) == []
     assert said == ['no pictures of the belief about joints: no off-screen rendering here']
 
 
 def test_no_picture_without_a_run_of_the_learner(tmp_path):
     without = make_cells(REQUEST._replace(controllers=('mppi-true',)))
-    assert pictures.write_all(without, tmp_path, [].append) == []
+    assert plots.write_joint_pictures(without, tmp_path, [].append) == []

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from benchmarks.paper.cells import Row
 from benchmarks.paper.compute import compute
-from benchmarks.paper.rows import Row
 from benchmarks.row_store import RowStore, complete
 from emppi_ros.core.errors import ClusterError, ConfigError
 from emppi_ros.parallel import workers

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from benchmarks import runner
-from benchmarks.paper import cells, plots, published
-from benchmarks.paper.rows import AttemptResult, EstimateSeries, ParameterEstimate
+from benchmarks.paper import cells, plots
+from benchmarks.paper.cells import AttemptResult, EstimateSeries, ParameterEstimate
 from benchmarks.paper.summary import summarize
-from benchmarks.studies.paper import PaperStudy, settings_lines
+from benchmarks.studies.paper import PAPER, PaperStudy, settings_lines
 from benchmarks.study import Results
 from emppi_ros.calibration import hardware
 from emppi_ros.calibration.report import Provenance
@@ -23,7 +23,7 @@ ORIGIN = Provenance('emppi bench paper --seeds 2', '2020-01-27 12:00 UTC', {'pro
 def write(folder, rows, origin=ORIGIN, wanted=()):
     """Write the report; return the page."""
     study = PaperStudy()
-    runner.write(study, Results(rows, folder, study.select(), wanted), origin)
+    runner.write(study, Results(rows, folder, wanted), origin)
     return (folder / runner.PAGE).read_text()
 
 
@@ -63,9 +63,6 @@ def rows(make_row):
             make_row(study=cells.RISK, controller=name, seed=seed, success=hit, time_s=time_s)
         )
     found += [make_row(study=cells.LEARNING, seed=seed) for seed in range(3)]
-    for seed, name in itertools.product(range(4), (cells.LEARNER, cells.ORACLE)):
-        hit = name == cells.ORACLE or seed == 0
-        found.append(make_row(study=cells.PUBLISHED, controller=name, seed=seed, success=hit))
     for seed in range(10):
         mass = ParameterEstimate(1.0 if rng.random() < 0.9 else 3.0, 1.5, 0.4, 0.9, 2.1, 'kg')
         found.append(make_row(study=cells.CALIBRATION, seed=seed, parameters={'mass': mass}))
@@ -77,7 +74,7 @@ def test_every_plot_is_written_and_shown(rows, tmp_path):
     pictures = plots.write_all(rows, summary, tmp_path)
     assert {path.stem for path in pictures} == {
         'success', 'plan_time', 'regret', 'squared_error', 'estimates_first_task',
-        'estimates_second_task', 'goals', 'ablation', 'calibration', 'learning',
+        'estimates_second_task', 'goals', 'learning',
     }  # fmt: skip
     text = write(tmp_path, rows)
     for path in pictures:
@@ -114,10 +111,6 @@ def test_the_report_has_its_provenance_and_every_number(rows, tmp_path):
     outcomes = [f'{one.success}; {one.time_s:.2f}' for one in summary.risk['slider'].values()]
     assert f'| slider | {" | ".join(outcomes)} |' in text
     assert '| task | none | mean | cvar | worst |' in text
-    published = text[text.index("## The paper's own hyper-parameters") :]
-    ours, oracle = (summary.published['slider'][name] for name in (cells.LEARNER, cells.ORACLE))
-    assert (ours.count, oracle.count) == (1, 4) and f'| slider | {ours} | {oracle} |' in published
-    assert f'| slider | succeeds like the oracle | **does not hold** | {ours}; with' in published
     assert '8 models x 8 rollouts' in text and 'their candidates: 8 instead of 64' in text
     assert 'holds**' in text and 'not evidence' not in text and 'Not all rows' not in text
 
@@ -143,7 +136,7 @@ def test_settings_are_listed_beside_those_of_the_paper(make_row, tmp_path):
 
 
 def test_all_tasks_of_table_i_are_in_the_benchmark():
-    assert set(published.PAPER) < set(cells.TASKS)
+    assert set(PAPER) < set(cells.TASKS)
 
 
 def test_a_quick_run_and_rows_of_several_machines_are_marked(make_row, tmp_path):

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.peers.runs import settings_digest
-from benchmarks.peers.tasks import PEER_TASKS
+from benchmarks.peers.runs import PEER_TASKS, settings_digest
 from emppi_ros.core import paths
 
 FOLDER = paths.share() / 'config' / 'peers'
@@ -55,8 +54,8 @@ def test_a_run_is_outdated_by_what_its_planner_reads(
 
 def test_every_task_has_its_own_digest() -> None:
     digests = set()
-    for task in PEER_TASKS.values():  # without their packages
-        data = yaml.safe_load((FOLDER / task.file).read_text())
+    for file in PEER_TASKS.values():  # without their packages
+        data = yaml.safe_load((FOLDER / file).read_text())
         text = yaml.safe_dump({**data, 'robot': str(FOLDER / data['robot'])}, sort_keys=False)
         digests.add(settings_digest(text, True))
     assert len(digests) == len(PEER_TASKS)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from benchmarks.studies import peers as peers_command
+from benchmarks.studies.peers import PeersStudy
 from emppi_ros.cli import main
 
 SMALL = [
@@ -51,7 +51,7 @@ def test_a_quick_benchmark_writes_rows_a_table_plots_and_a_report(folder: Path) 
 def test_the_same_command_reuses_finished_runs(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(peers_command, 'compute', lambda *_: pytest.fail('computed again'))
+    monkeypatch.setattr(PeersStudy, 'compute', staticmethod(pytest.fail))
     assert main([*SMALL, '--out', str(folder)]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found['runs'] == found['reused'] == 6

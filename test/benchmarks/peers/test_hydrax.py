@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.peers import hydrax, judo
 from benchmarks.peers.planners import PEERS, PlannerSettings, SteppingPlanner
-from benchmarks.peers.tasks import PEER_TASKS
+from benchmarks.peers.runs import peer_text
 from emppi_ros.model.ensemble import Ensemble
 from emppi_ros.tasks.task import parse_task
 
@@ -34,7 +34,7 @@ def test_its_cost_is_minus_their_reward(name: str, rng: np.random.Generator) -> 
 @pytest.mark.slow  # compiling takes half a minute
 @pytest.mark.parametrize('planner', ['hydrax', 'hydrax-random'])
 def test_it_simulates_nearly_the_same_physics(planner: str) -> None:
-    task, start = parse_task(PEER_TASKS['cartpole'].text), judo.JudoTask('cartpole', 1).start
+    task, start = parse_task(peer_text('cartpole')), judo.JudoTask('cartpole', 1).start
     peer = PEERS[planner].make(task, 'cartpole', SETTINGS)
     peer.plan(0.0, start)
     models = peer._models

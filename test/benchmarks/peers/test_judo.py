@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.peers import judo
 from benchmarks.peers.planners import PEERS, PlannerSettings
-from benchmarks.peers.tasks import PEER_TASKS
+from benchmarks.peers.runs import PEER_TASKS, peer_text
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.tasks.task import Task, parse_task
@@ -25,7 +25,7 @@ OF_JUDO = pytest.mark.parametrize('name', ['cartpole', 'cylinder_push'])
 
 
 def _task(name: str) -> Task:
-    return parse_task(PEER_TASKS[name].text, name)
+    return parse_task(peer_text(name), name)
 
 
 def _random(task: Task, rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -64,7 +64,7 @@ def test_a_cylinder_is_where_judo_wants_it_in_our_condition(rng: np.random.Gener
 @TASKS
 def test_both_simulate_the_same_physics(name: str, planner: str) -> None:
     task = _task(name)
-    peer = PEERS[planner].make(task, PEER_TASKS[name].judo, SETTINGS)
+    peer = PEERS[planner].make(task, name, SETTINGS)
     peer.plan(0.0, judo.JudoTask(name, seed=1).start)
     start, controls = peer.rollouts
     ensemble = Ensemble(task.model, (), 1, SETTINGS.rollouts, threads=1)

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.peers import judo
 from benchmarks.peers.planners import PEERS, PlannerSettings
-from benchmarks.peers.tasks import PEER_TASKS
+from benchmarks.peers.runs import peer_text
 from emppi_ros.model.ensemble import Ensemble
 from emppi_ros.tasks.task import parse_task
 
@@ -17,7 +17,7 @@ SETTINGS = PlannerSettings(rollouts=6, threads=1, seed=3)
 
 @pytest.mark.parametrize('name', ['cartpole', 'cylinder_push'])
 def test_its_costs_are_those_of_whole_rollouts(name: str) -> None:
-    task, start = parse_task(PEER_TASKS[name].text), judo.JudoTask(name, 1).start
+    task, start = parse_task(peer_text(name)), judo.JudoTask(name, 1).start
     peer = PEERS['pytorch-mppi'].make(task, name, SETTINGS)
     peer.plan(0.0, start)  # from a plan of zeros, which has no control cost
     begin, controls = peer.rollouts
@@ -33,7 +33,7 @@ def test_its_costs_are_those_of_whole_rollouts(name: str) -> None:
 
 
 def test_a_control_is_within_its_limits_and_constant_until_the_next_plan() -> None:
-    task, start = parse_task(PEER_TASKS['cartpole'].text), judo.JudoTask('cartpole', 1).start
+    task, start = parse_task(peer_text('cartpole')), judo.JudoTask('cartpole', 1).start
     peer = PEERS['pytorch-mppi'].make(task, 'cartpole', SETTINGS)
     for i in range(3):
         peer.plan(0.04 * i, start)

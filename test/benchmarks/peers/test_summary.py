@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import runner
-from benchmarks.peers import plots, summary
+from benchmarks.peers import summary
 from benchmarks.peers.planners import PEERS
 from benchmarks.peers.runs import PeerRow
 from benchmarks.row_store import RowStore
@@ -22,7 +22,7 @@ def report(folder: Path, rows: list[PeerRow], wanted: int) -> str:
     """Write the report of some of the wanted runs; return the page."""
     study = PeersStudy()
     origin = Provenance('emppi bench peers', 'today', {'cores': '2'})
-    runner.write(study, Results(rows, folder, study.select(), [None] * wanted), origin)
+    runner.write(study, Results(rows, folder, [None] * wanted), origin)
     return (folder / runner.PAGE).read_text()
 
 
@@ -98,7 +98,7 @@ def test_the_report_has_every_number_and_the_errors_of_the_belief(
 
 def test_every_planner_has_a_line_of_its_own_in_the_plot(make_row: Make) -> None:
     found = [make_row(planner=name, seed=seed) for name in PEERS for seed in range(2)]
-    (axis,) = plots.rewards(summary.summarize(found), 10.0).axes
+    (axis,) = summary.rewards(summary.summarize(found), 10.0).axes
     assert len({(line.get_color(), line.get_linestyle()) for line in axis.lines}) == len(PEERS)
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from benchmarks import runner
 from benchmarks.real import compute, datasets, marker_calibration
-from benchmarks.real.datasets import DATASETS
-from benchmarks.real.rows import Estimate, RealCell, RealRow, Score
+from benchmarks.real.datasets import DATASETS, Estimate, RealCell, RealRow, Score
 from benchmarks.studies.real import RealStudy
 from benchmarks.study import Cells, Results
 from emppi_ros.calibration.report import Provenance
@@ -66,7 +65,7 @@ def filmed(angles: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
 def test_angles_of_filmed_links_are_those_of_their_markers(tmp_path: Path) -> None:
     angles = np.linspace(0.0, 9.0, 40), np.linspace(0.5, -4.0, 40)  # of the links
     np.savetxt(tmp_path / '0.csv.gz', filmed(angles), delimiter=',')
-    (one,) = datasets._free_pendulum(tmp_path)
+    (one,) = DATASETS['free-pendulum'].read(tmp_path)
     np.testing.assert_allclose(one.columns['position/shoulder [rad]'], angles[0], atol=1e-9)
     np.testing.assert_allclose(
         one.columns['position/elbow [rad]'], angles[1] - angles[0], atol=1e-9
@@ -110,9 +109,9 @@ def test_a_method_that_refuses_is_a_result() -> None:
 def test_recordings_disagree_by_what_their_intervals_say() -> None:
     rng = np.random.default_rng(0)
     rows = [
-        RealRow('arm', str(i), 'shooting', '', '', {
+        RealRow('arm', str(i), 'shooting', digest='', quantities={
             'length': Estimate(x, x - 1.645 * 0.1, x + 1.645 * 0.1)
-        }, {}, 1.0, 'a test')
+        })
         for i, x in enumerate(3.0 + 0.1 * rng.standard_normal(200))
     ]  # fmt: skip
     # chi-squared with 199 degrees of freedom: its root has a standard deviation of 0.05
@@ -198,7 +197,7 @@ def test_the_forecast_of_a_published_model_is_that_of_its_simulation() -> None:
 def test_each_published_model_is_a_row_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {'datasets': ('cube',), 'methods': ('rollouts', 'published')}
     found = make_cells(DATA, **names).cells
-    methods = [one.method for one in found if one.recording.name == 'half 1']
+    methods = [one.method for one in found if one.recording == 'half 1']
     assert methods == ['rollouts', 'published', "MuJoCo's defaults"]
     changed = {**datasets._PUBLISHED_CUBE, 'friction': 0.2}
     monkeypatch.setattr(datasets, '_PUBLISHED_CUBE', changed)
@@ -210,7 +209,7 @@ def test_each_published_model_is_a_row_of_its_own(monkeypatch: pytest.MonkeyPatc
 def test_the_report_compares_the_belief_with_other_methods(tmp_path: Path) -> None:
     def row(recording: str, method: str, low: float, **more: Any) -> RealRow:
         found = {'length': Estimate(low + 0.1, low, low + 0.2), 'rate': Estimate(1.0, 1.0, 1.0)}
-        return RealRow('free-pendulum', recording, method, '', '', found, {}, 1.0, 'x', **more)
+        return RealRow('free-pendulum', recording, method, quantities=found, digest='', **more)
 
     scores = {'length: settles after': Score(1.5, 's'), 'inside': Score(90.0, '%', 80.0, 95.0)}
     rows = [
@@ -219,7 +218,7 @@ def test_the_report_compares_the_belief_with_other_methods(tmp_path: Path) -> No
         row('b', 'belief', 1.3, scores={**scores, 'length: settles after': Score(None, 's')}),
     ]  # fmt: skip
     study = RealStudy()
-    runner.write(study, Results(rows, tmp_path, study.select()), Provenance('emppi', 'today', {}))
+    runner.write(study, Results(rows, tmp_path), Provenance('emppi', 'today', {}))
     text = (tmp_path / runner.PAGE).read_text()
     for words in (
         'Intervals of `belief` and `states` overlap for 1/2 (',

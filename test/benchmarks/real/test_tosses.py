@@ -36,10 +36,7 @@ def toss(plant: Plant, count: int, seed: int = 0, theta: np.ndarray = TRUTH) -> 
     poses[:, 3:] = Rotation.random(count, random_state=seed).as_quat()[:, [3, 0, 1, 2]]
     speeds = rng.standard_normal((count, 6)) * [0.7, 0.7, 0.1, 4.0, 4.0, 4.0]
     found = tosses.simulate(plant, theta[None], State(poses, speeds), ROWS, threads=1)[0]
-    moved = np.diff(found[..., :3], axis=1, prepend=found[:, :1, :3]) * RATE_HZ
-    velocities = np.concatenate([moved, np.zeros_like(moved)], axis=-1)
-    velocities[:, 0] = speeds
-    return Tosses(State(poses, speeds), found, velocities, np.full(count, ROWS))
+    return Tosses(State(poses, speeds), found, np.full(count, ROWS))
 
 
 @pytest.mark.parametrize('ratio', [0.3, 0.6, 0.75, 1.0, 2.0])

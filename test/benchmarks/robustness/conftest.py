@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.paper.rows import ParameterEstimate
+from benchmarks.paper.cells import ParameterEstimate
 from benchmarks.robustness.runs import RobustnessRow
 
 

@@ -1,7 +1,5 @@
 """Cells: what is run, and when a row is outdated."""
 
-import dataclasses
-
 import pytest
 
 from benchmarks.paper.cells import ORACLE
@@ -41,10 +39,7 @@ def test_a_change_of_the_belief_outdates_only_what_learns(monkeypatch, make_row,
     found, _ = STUDY.cells(STUDY.select((0,), sweeps=('tilt',)))
     store = RowStore(tmp_path, RobustnessRow)
     for cell in found:
-        same = {
-            f.name: getattr(cell, f.name) for f in dataclasses.fields(cell) if f.name != 'text'
-        }
-        store.append(make_row(**same, digest=cell.digest))
+        store.append(make_row(**cell.identity, digest=cell.digest))
     assert len(RowStore(tmp_path, RobustnessRow).finished(found)) == len(found)
     monkeypatch.setattr(runs, 'code_digest', lambda _name: 'another')
     assert {row.controller for row in store.finished(found)} == {ORACLE}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.studies import robustness as robustness_command
+from benchmarks.studies.robustness import RobustnessStudy
 from emppi_ros.cli import main
 
 SMALL = [
@@ -36,7 +36,7 @@ def test_a_quick_benchmark_writes_rows_a_table_plots_and_a_report(folder: Path) 
 def test_the_same_command_reuses_finished_runs(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(robustness_command, 'compute', lambda *_: pytest.fail('computed again'))
+    monkeypatch.setattr(RobustnessStudy, 'compute', staticmethod(pytest.fail))
     assert main([*SMALL, '--out', str(folder)]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found['runs'] == found['reused'] == 7

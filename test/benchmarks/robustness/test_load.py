@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from benchmarks.paper.cells import LEARNER
-from benchmarks.robustness import load, plots, summary
+from benchmarks.robustness import load, plots, runs
 from benchmarks.robustness.runs import RobustnessCell
 from benchmarks.robustness.sweeps import SWEEPS
 from benchmarks.studies import robustness
@@ -56,7 +56,7 @@ def test_a_graph_that_does_not_start_is_a_run_without_success(cell: RobustnessCe
 
     row = load._run(cell, run)
     assert (row.success, row.fault, row.time_s) == (False, load.NO_RUN, row.limit_s)
-    (group,) = summary.summarize([row])
+    (group,) = runs.summarize([row])
     assert group.late is group.held is None and group.faults == {load.NO_RUN: 1}
 
 
@@ -66,7 +66,7 @@ def test_the_report_shows_late_plans(make_row, tmp_path) -> None:
         for busy in (0.0, 2.0)
         for seed in range(2)
     ]
-    groups = summary.summarize(rows)
+    groups = runs.summarize(rows)
     assert [group.late.median for group in groups] == [0.0, 20.0]
     line = robustness._load_line(groups[1])
     assert line[0] == '2' and line[3] == '20 %' and str(line[4]).startswith('1/2')

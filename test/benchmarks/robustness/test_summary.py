@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.robustness import plots, summary
+from benchmarks.robustness import plots, runs
 from benchmarks.robustness.runs import RobustnessRow
 
 
@@ -16,7 +16,7 @@ def test_intervals_are_counted_one_by_one_and_warnings_by_run(
         make_row(means=(1.0, 9.0), seed=1, misfit_s=0.5),  # wrong, and says so
         make_row(means=(1.0, 9.0), seed=2, success=False, time_s=20.0, fault='state-jump'),
     ]
-    (group,) = summary.summarize(rows)
+    (group,) = runs.summarize(rows)
     assert (group.success.count, group.success.total) == (2, 3)
     assert group.time_s.median == 2.0
     assert (group.inside.count, group.inside.total) == (4, 6)
@@ -27,7 +27,7 @@ def test_intervals_are_counted_one_by_one_and_warnings_by_run(
 def test_a_controller_without_a_belief_has_no_intervals(
     make_row: Callable[..., RobustnessRow],
 ) -> None:
-    (group,) = summary.summarize([make_row(parameters={}, controller='mppi-true')])
+    (group,) = runs.summarize([make_row(parameters={}, controller='mppi-true')])
     assert group.inside is group.misfit is group.warned is None
 
 
@@ -36,7 +36,7 @@ def test_groups_come_by_sweep_and_value(make_row: Callable[..., RobustnessRow]) 
         make_row(sweep=sweep, values=(value,))
         for sweep, value in (('tilt', 0.1), ('size', 1.1), ('tilt', -0.1), ('size', 0.9))
     ]
-    found = [(group.sweep, *group.values) for group in summary.summarize(rows)]
+    found = [(group.sweep, *group.values) for group in runs.summarize(rows)]
     assert found == [('size', 0.9), ('size', 1.1), ('tilt', -0.1), ('tilt', 0.1)]
 
 

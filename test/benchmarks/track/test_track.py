@@ -10,8 +10,7 @@ from scipy.spatial.transform import Rotation
 from benchmarks.studies import track
 from benchmarks.studies.track import TrackRow, TrackStudy
 from benchmarks.track import estimators, videos
-from benchmarks.track.errors import PartErrors, errors_of
-from benchmarks.track.estimators import TRACKERS
+from benchmarks.track.estimators import TRACKERS, PartErrors, errors_of
 from benchmarks.track.videos import VIDEOS
 from emppi_ros.cli import main
 from emppi_ros.core.errors import ConfigError
@@ -99,7 +98,7 @@ def row(tracker, seed, millimetres):
     errors = PartErrors(1.0, millimetres, 0.2, 0.5, 1e-3 * millimetres, 1.0, 1.1, 0.9)
     if tracker != estimators.OURS:
         errors = dataclasses.replace(errors, squares=None, inside=None)
-    return TrackRow('block', tracker, seed, 'd', {'block': errors}, 20.0, 30.0, 1.0, 'here')
+    return TrackRow('block', tracker, seed, {'block': errors}, 20.0, 30.0, digest='d')
 
 
 def test_requirements_are_judged_by_the_rows():

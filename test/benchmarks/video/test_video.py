@@ -184,7 +184,7 @@ def test_a_wrong_tree_is_refused(found) -> None:
 def test_errors_are_relative_and_intervals_hold_the_truth() -> None:
     inside, outside = ParameterResult(1.1, 0.9, 1.2, 1.0), ParameterResult(2.2, 2.1, 2.3, 2.0)
     assert inside.inside and not outside.inside
-    row = VideoRow('rott', OWN, 0, '', parameters={'a': inside, 'b': outside})
+    row = VideoRow('rott', OWN, 0, digest='', parameters={'a': inside, 'b': outside})
     assert row.error == pytest.approx(0.1)
 
 
@@ -226,7 +226,7 @@ def test_the_command_writes_a_report_of_stored_runs(
             rewards_with_truth={'swing-up': (1.0,), 'balancing': (0.5,)} if swings and own else {},
         )
 
-    monkeypatch.setattr('benchmarks.studies.video.compute', made)
+    monkeypatch.setattr(VideoStudy, 'compute', staticmethod(made))
     command = ['bench', 'video', '--methods', 'shooting', 'Adam', '--seeds', '100-101']
     command += ['--jobs', '1', '--out', str(tmp_path)]
     assert main([*command, '--json']) == 0

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 import yaml
 
-from benchmarks.articulation import mechanisms, truth
+from benchmarks.articulation import mechanisms
 from benchmarks.articulation.mechanisms import MECHANISMS, Mechanism
 from emppi_ros.articulation import joint_models, mjcf, report, rigid_motion, topology, tracks
 from emppi_ros.articulation.tracks import Tracks
@@ -38,7 +38,7 @@ def cabinet():
 
 def test_a_cabinet_is_recognised_and_its_axes_are_those_of_the_model(cabinet):
     tree, mechanism = cabinet
-    found = truth.compare(tree, mechanism)
+    found = mechanisms.compare(tree, mechanism)
     assert (found.topology, found.kinds) == (True, True)
     sds = [joint.axis_sd_rad for joint in tree.joints if np.isfinite(joint.axis_sd_rad)]
     for error, sd in zip(found.axis_rad, sds, strict=True):

@@ -34,7 +34,7 @@ def test_the_help_lists_every_study(capsys):
     with pytest.raises(SystemExit):
         main(['bench', '--help'])
     text = capsys.readouterr().out
-    for name in ('planner', 'paper', 'prior', 'watched', 'dummy'):
+    for name in ('planner', 'paper', 'video', 'watched', 'dummy'):
         assert f'\n    {name} ' in text
 
 

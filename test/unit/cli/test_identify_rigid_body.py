@@ -2,12 +2,12 @@
 
 import json
 
+import arm_experiment
 import mujoco
 import numpy as np
 import pytest
 import yaml
 
-from benchmarks.studies import payload
 from emppi_ros.cli import main
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identification.rigid_body import arm, mjcf_export
@@ -82,7 +82,7 @@ def done(xml, rng, speed=1.0):
     rates, phase = speed * RATES, rng.uniform(0.0, 2.0 * np.pi, 3)
     turn = np.outer(model.opt.timestep * np.arange(4 * STEPS), rates) + phase
     wanted = [np.sin(turn), rates * np.cos(turn), -(rates**2) * np.sin(turn)]
-    return payload.simulate(model, 0.8 * np.array(wanted))
+    return arm_experiment.simulate(model, 0.8 * np.array(wanted))
 
 
 def run(xml, seed, noise=(1e-4, 0.1), speed=1.0):

@@ -2,10 +2,10 @@
 
 import json
 
+import arm_experiment
 import numpy as np
 import pytest
 
-from benchmarks.identify import arm_experiment
 from emppi_ros.cli import main
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identification.rigid_body import arm, excitation_trajectory

@@ -3,11 +3,11 @@
 import dataclasses
 from pathlib import Path
 
+import csvgd_systems
 import mujoco
 import numpy as np
 import pytest
 
-from benchmarks.identify import csvgd_systems
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
 from emppi_ros.model.parameters import Parameter

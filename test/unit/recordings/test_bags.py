@@ -5,9 +5,9 @@ import sys
 
 from mcap.reader import make_reader
 import numpy as np
+import pendulums
 import pytest
 
-from benchmarks.identify import pendulums
 from emppi_ros.articulation import tracks
 from emppi_ros.cli import main
 from emppi_ros.core.errors import EmppiError

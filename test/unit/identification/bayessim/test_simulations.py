@@ -4,10 +4,10 @@ import copy
 import dataclasses
 from functools import partial
 
+import csvgd_systems
 import numpy as np
 import pytest
 
-from benchmarks.identify import csvgd_systems
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.bayessim import simulations, summaries
 from emppi_ros.identification.bayessim.simulations import Pairs, PairSimulation, find_starts

@@ -2,10 +2,11 @@
 
 import importlib
 
+import csvgd_systems
 import numpy as np
 import pytest
 
-from benchmarks.identify import csvgd_baselines, csvgd_systems
+from benchmarks.video import baselines
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.csvgd import csvgd
 from emppi_ros.identification.csvgd.csvgd import CsvgdConfig
@@ -60,10 +61,10 @@ def test_two_equal_weights_are_recovered_in_both_orders():
     assert min(shares) > 0.0 and sum(shares) >= 0.5
 
 
-@pytest.mark.parametrize('name', list(csvgd_baselines.BASELINES))
+@pytest.mark.parametrize('name', list(baselines.BASELINES))
 def test_baselines_increase_the_likelihood(swing, name):
     pytest.importorskip(name.lower().split('-')[0], reason='the extra `identify` is not installed')
-    theta, steps = csvgd_baselines.BASELINES[name](swing, 8, 90, 0)
+    theta, steps = baselines.BASELINES[name](swing, 8, 90, 0)
     assert theta.shape == (8, 2) and steps > 0
     shooter = MultipleShooting(swing, 8, threads=1, slopes=False)
     before = log_likelihood(shooter, sobol_parameters(swing, 8))
@@ -77,4 +78,4 @@ def test_a_missing_library_is_an_error_that_names_the_extra(swing, monkeypatch):
 
     monkeypatch.setattr(importlib, 'import_module', missing)
     with pytest.raises(IdentificationError, match=r"emcee is not .*'emppi_ros\[identify\]'"):
-        csvgd_baselines.emcee(swing, 4, 1, 0)
+        baselines.emcee(swing, 4, 1, 0)

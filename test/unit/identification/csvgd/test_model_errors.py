@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+import csvgd_systems
 import numpy as np
 import pytest
 
-from benchmarks.identify import csvgd_systems
 from emppi_ros.identification.csvgd import csvgd, model_errors
 from emppi_ros.identification.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identification.multiple_shooting import window_search

@@ -1,9 +1,9 @@
 """The search over windows rejects divergent steps, and begins again elsewhere if it must."""
 
+import csvgd_systems
 import numpy as np
 import pytest
 
-from benchmarks.identify import csvgd_systems
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.multiple_shooting import window_search
 from emppi_ros.identification.multiple_shooting.particles import (

@@ -1,10 +1,10 @@
 """Maximum-likelihood fit of motion and bodies, compared with a regression."""
 
+import arm_experiment
 from free_bodies import fit_bodies, fit_torques
 import numpy as np
 import pytest
 
-from benchmarks.identify import arm_experiment
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.rigid_body import (
     arm,

@@ -1,11 +1,8 @@
 """
-Simulated pendulums with known parameters, as encoders record them.
+Simulated pendulums with known parameters, of Secs. 4.2 to 4.6 of the paper of `states`.
 
-The pendulum (Secs. 4.2 and 4.5 of the paper of the method `states`) has an inertia and one of
-two friction models. The Furuta pendulum (Secs. 4.3 and 4.6) has 13 unknowns: five moments of
-inertia, four friction parameters, the tilt of the stand and the motor gain. Its arm only turns
-about the vertical axis, so its other two moments are unobservable, and so is a rotation of the
-stand about the vertical: methods should report this.
+The arm of the Furuta pendulum only turns about the vertical axis, so that two of its moments of
+inertia are unobservable, and so is a rotation of the stand about the vertical.
 """
 
 from collections.abc import Callable
@@ -18,28 +15,22 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.identification.common.plant import Plant, UnknownParameter
 
 PendulumController = Callable[[mujoco.MjData], Array]
-_INERTIA = UnknownParameter('inertia', 'kg m^2', 0.006, 1e-5, 0.1)
-_VISCOUS = UnknownParameter('viscous', 'N m s/rad', 1e-3, 0.0, 0.1)
-_DRY = UnknownParameter('dry', 'N m', 5e-4, 0.0, 0.1)
-FRICTION_MODELS = {
-    'viscous': (_INERTIA, _VISCOUS),
-    'dry': (_INERTIA, _VISCOUS, _DRY),
-}
+PENDULUM_UNKNOWNS = (
+    UnknownParameter('inertia', 'kg m^2', 0.006, 1e-5, 0.1),
+    UnknownParameter('viscous', 'N m s/rad', 1e-3, 0.0, 0.1),
+    UnknownParameter('dry', 'N m', 5e-4, 0.0, 0.1),
+)
 PENDULUM_TRUTH = np.array([0.0039, 2e-4, 2.4e-3])  # of 'dry'
 _TILT = 0.1  # rad: prior scale; larger tilts are visible
 FURUTA_UNKNOWNS = (
-    UnknownParameter('arm_inertia_x', 'kg m^2', 0.002, 1e-5, 0.1),
-    UnknownParameter('arm_inertia_y', 'kg m^2', 0.002, 1e-5, 0.1),
-    UnknownParameter('arm_inertia_z', 'kg m^2', 0.002, 1e-5, 0.1),
+    *(UnknownParameter(f'arm_inertia_{axis}', 'kg m^2', 0.002, 1e-5, 0.1) for axis in 'xyz'),
     UnknownParameter('pendulum_inertia_xy', 'kg m^2', 0.006, 1e-5, 0.1),
     UnknownParameter('pendulum_inertia_z', 'kg m^2', 0.001, 1e-5, 0.1),
     UnknownParameter('arm_viscous', 'N m s/rad', 1e-3, 0.0, 0.1),
     UnknownParameter('arm_dry', 'N m', 2e-3, 0.0, 0.1),
     UnknownParameter('pendulum_viscous', 'N m s/rad', 1e-3, 0.0, 0.1),
     UnknownParameter('pendulum_dry', 'N m', 4e-4, 0.0, 0.1),
-    UnknownParameter('tilt_x', 'rad', 0.0, -0.5, 0.5, _TILT),
-    UnknownParameter('tilt_y', 'rad', 0.0, -0.5, 0.5, _TILT),
-    UnknownParameter('tilt_z', 'rad', 0.0, -0.5, 0.5, _TILT),
+    *(UnknownParameter(f'tilt_{axis}', 'rad', 0.0, -0.5, 0.5, _TILT) for axis in 'xyz'),
     UnknownParameter('gain', 'N m/V', 0.05, 1e-3, 1.0),
 )
 FURUTA_TRUTH = np.array(
@@ -65,12 +56,7 @@ def simulate(
 
 
 def swing_up(data: mujoco.MjData) -> Array:
-    """
-    Return the command [V] of an energy-based swing-up of the Furuta pendulum (Sec. 4.6).
-
-    The arm pushes with the swing of the pendulum, harder if energy is low; a spring keeps the arm
-    near the front, and a slow sweep excites all angles.
-    """
+    """Return the command [V] of an energy-based swing-up of the Furuta pendulum (Sec. 4.6)."""
     angle, rate = data.qpos[1], data.qvel[1]
     missing = 0.294 * (1.0 + np.cos(angle)) - 0.5 * 0.0084 * rate**2  # J, to be upright at rest
     pump = -6.0 * np.sign(rate * np.cos(angle)) * np.clip(missing / 0.1, -1.0, 1.0)
@@ -78,15 +64,10 @@ def swing_up(data: mujoco.MjData) -> Array:
     return np.clip([pump + sweep - 1.5 * data.qpos[0]], -10.0, 10.0)
 
 
-def read_encoders(qpos: Array, pulses: int = 4096) -> Array:
-    """Return angles (n, nq) quantized by encoders with the pulses per turn of the paper."""
-    return np.round(qpos * pulses / (2.0 * np.pi)) * (2.0 * np.pi) / pulses
-
-
 def pendulum_plant(kind: str) -> Plant:
     """Return the plant with the unknowns of a friction model: viscous or dry."""
     model = mujoco.MjModel.from_xml_path(str(paths.ASSETS / 'pendulum.xml'))
-    return Plant(model, FRICTION_MODELS[kind], write_pendulum)
+    return Plant(model, PENDULUM_UNKNOWNS[: 3 if kind == 'dry' else 2], write_pendulum)
 
 
 def write_pendulum(model: mujoco.MjModel, theta: Array) -> None:

@@ -1,1 +1,0 @@
-"""Identification on data with known truth."""
