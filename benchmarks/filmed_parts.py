@@ -12,7 +12,8 @@ from emppi_ros.model import scene
 from emppi_ros.sim.depth_camera import add_noise
 from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tracking import camera, renderer
-from emppi_ros.tracking.parts import PartConfig, PartsFile, PartsFileConfig, TrackerConfig
+from emppi_ros.tracking.fitting import TrackerConfig
+from emppi_ros.tracking.parts import PartConfig, PartsFile, PartsFileConfig
 
 
 class FilmedImage(NamedTuple):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -72,7 +72,7 @@ def summarize(rows: Sequence[BeliefRow]) -> list[Group]:
     return [_group(key, of_key) for key, of_key in groups.items()]
 
 
-def _group(key: Any, rows: Sequence[BeliefRow]) -> Group:
+def _group(key: tuple[str, str, str], rows: Sequence[BeliefRow]) -> Group:
     tried = [row for row in rows if row.success is not None]
     times = [row.time_s if row.success and row.time_s is not None else math.inf for row in tried]
     kind = ESTIMATORS[rows[0].estimator]

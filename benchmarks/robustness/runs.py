@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 import math
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from benchmarks.belief import compute as belief_runs
 from benchmarks.belief.estimators import EMPPI
@@ -129,7 +129,9 @@ def summarize(rows: Sequence[RobustnessRow]) -> list[PointSummary]:
     return [_summary(key, of_key) for key, of_key in groups.items()]
 
 
-def _summary(key: Any, rows: Sequence[RobustnessRow]) -> PointSummary:
+def _summary(
+    key: tuple[str, str, tuple[float, ...], str], rows: Sequence[RobustnessRow]
+) -> PointSummary:
     judged = [row for row in rows if row.inside is not None]
     intervals = [
         one.inside for row in judged for one in row.parameters.values() if one.inside is not None

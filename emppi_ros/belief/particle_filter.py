@@ -26,7 +26,7 @@ from emppi_ros.priors.particles import Belief
 from emppi_ros.priors.resampling import Indices
 from emppi_ros.state.estimator import Observation
 from emppi_ros.state.time_series import Commands
-from emppi_ros.tasks.belief_config import ChangeConfig
+from emppi_ros.tasks.schema import ChangeConfig
 from emppi_ros.tasks.task import Task
 
 _STREAM = 2  # of random numbers, beside the seed

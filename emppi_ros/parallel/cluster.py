@@ -94,11 +94,11 @@ def connected(scheduler: str) -> Iterator[Client]:
         of_cluster = type(error).__module__.startswith('distributed')
         if not of_cluster and not isinstance(error, OSError | CancelledError):
             raise
-        reason = trouble(client)
-        if reason is None and not of_cluster:
+        problem = trouble(client)
+        if problem is None and not of_cluster:
             raise  # an error of the work itself
-        said = (str(error) or type(error).__name__).splitlines()[0]
-        raise ClusterError(f'the cluster at {scheduler} went away: {reason or said}') from None
+        message = (str(error) or type(error).__name__).splitlines()[0]
+        raise ClusterError(f'the cluster at {scheduler} went away: {problem or message}') from None
     finally:
         client.close(timeout=1.0)
 

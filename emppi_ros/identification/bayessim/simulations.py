@@ -81,8 +81,9 @@ class PairSimulation:
         """Create the models for a number of pairs; `starts` are of each recording."""
         self._problem, self._starts, self._seed = problem, starts, seed
         self._summary, steps = SUMMARIES[summary], len(problem.controls)
-        measured, observed = np.isfinite(problem.noise), problem.observed
-        complete = np.ones(steps, bool) if observed is None else observed[:, measured].all(axis=1)
+        measured, complete = np.isfinite(problem.noise), np.ones(steps, bool)
+        if problem.observed is not None:
+            complete = np.all(problem.observed[:, measured], axis=1)
         self._steps = np.split(np.arange(steps), problem.first_steps[1:])  # of each recording
         self._sampled = [complete[part] for part in self._steps]  # where all was measured
         for sampled in self._sampled:

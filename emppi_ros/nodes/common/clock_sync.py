@@ -33,7 +33,7 @@ def is_simulated(node: Node) -> bool:
 
 
 def create_steady_timer(
-    node: Node, period_s: float, callback: Callable[[], object], group: CallbackGroup | None = None
+    node: Node, period_s: float, callback: Callable[[], None], group: CallbackGroup | None = None
 ) -> Timer:
     """Return a timer of the steady clock: simulated time may stop."""
     steady = NodeClock(clock_type=ClockType.STEADY_TIME)
