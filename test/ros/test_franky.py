@@ -261,6 +261,17 @@ def test_a_fault_is_told_and_nothing_is_sent_until_it_is_cleared(connect, world,
     sent(backend, world)
 
 
+def test_an_interruption_of_this_process_is_no_silence_of_the_robot(connect, world):
+    backend = connect()
+    sent(backend, world)
+    world.silent = True
+    time.sleep(0.3)  # as if stopped: nobody asks for faults, and the last state is an old one
+    world.silent = False
+    assert backend.fault() == ''
+    send(backend, times=20)
+    assert backend.fault() == ''
+
+
 @pytest.mark.parametrize(
     ('change', 'words'),
     [({'mode': 'Reflex', 'stubborn': True}, 'reflex'), ({'mode': 'UserStopped'}, 'release it')],

@@ -89,9 +89,11 @@ class FciConnection:
     def fault(self) -> str:
         """Return why the robot stopped, '' if it did not; to be called every cycle."""
         now, asking = time.monotonic(), self._asking
-        was_silent, self._polled = now - self._polled > _AWAY_S, now
-        if asking is not None and was_silent:
-            self._asking = now
+        was_away, self._polled = now - self._polled > _AWAY_S, now
+        if was_away:
+            self._alive = now
+            if asking is not None:
+                self._asking = now
         elif asking is not None and now - asking > _SILENCE_S:
             self._lose(now - asking)
         return self._fault or self._refusal
@@ -165,6 +167,8 @@ class FciConnection:
         if reading is None or state.time.to_msec() != self._robot_time:
             self._robot_time, self._alive = state.time.to_msec(), now
             self.reading = reading = _read(state, self._now())
+        elif now - self._polled > _AWAY_S:
+            self._alive = now
         elif now - self._alive > _SILENCE_S:
             self._lose(now - self._alive)
         self._refusal = _refusal(state)
