@@ -3,8 +3,8 @@ Stream the commanded motion as trajectories that replace each other, each ending
 
 Each trajectory repeats the commanded motion of the last moments with a fixed delay, so nothing
 has to be predicted. All trajectories lie on one curve in time, so the arrival time of a message
-does not matter. An unstamped trajectory, which starts when it arrives, contains only the newest
-point of the curve and reaches it within the remaining time.
+does not matter. For this they are stamped. A trajectory without a stamp starts when it arrives,
+from a state that the controller labels with the wrong time (docs/bridge.md).
 """
 
 from dataclasses import dataclass
@@ -17,15 +17,12 @@ import numpy.typing as npt
 from emppi_ros.bridge import stop_trajectory
 from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.bridge.joint_trajectory import MotionState, Trajectory, sample
-from emppi_ros.core.config import key, positive
+from emppi_ros.core.config import positive
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
 _FINE_S = 1e-3  # between points: the usual period of controllers
-# A message delayed by d must make up a distance v d in this time: at 0.5 rad/s and 1 ms this takes
-# 1.8 rad/s^2 and 470 rad/s^3, an eighth of the limits of the slowest joint.
-_UNSTAMPED_LEAD_S = 0.04
 _MOVED = 0.02  # rad or m: a larger deviation is not a tracking error: the arm was moved
 _ARRIVAL_S = 3e-3  # allowed for a message to reach a controller at 1 kHz
 _RESTS = 5  # trajectories sent at rest before sending stops, in case some are lost
@@ -43,9 +40,6 @@ class TrajectoryConfig:
     trajectory_settle_s: float = positive(
         0.25, doc='time for the controller to settle at the measured position when armed'
     )
-    trajectory_stamped: bool = key(
-        True, doc="stamp trajectories; this computer's clock must agree with the controller's"
-    )
 
     def __post_init__(self) -> None:
         """Check the keys against each other."""
@@ -54,11 +48,6 @@ class TrajectoryConfig:
             raise ConfigError(
                 f'trajectory_lead_s: {self.trajectory_lead_s:g} is shorter than the time between '
                 f'trajectories plus their transport, {least:g} s'
-            )
-        if not self.trajectory_stamped and self.trajectory_lead_s < _UNSTAMPED_LEAD_S:
-            raise ConfigError(
-                f'trajectory_lead_s: {self.trajectory_lead_s:g}; unstamped trajectories, which '
-                f'start when they arrive, need {_UNSTAMPED_LEAD_S:g} s to make up for delays'
             )
         if self.trajectory_hold_s < self.trajectory_lead_s:
             raise ConfigError(
@@ -118,8 +107,7 @@ def advance(
     before = in_force(state, time)
     lead, hold = config.trajectory_lead_s, config.trajectory_hold_s
     made = stop_trajectory.build(robot, state.reference, lead, hold, command.braking)
-    if config.trajectory_stamped:
-        made = _preceded([(when - time, motion) for when, motion in path[:-1]], made)
+    made = _preceded([(when - time, motion) for when, motion in path[:-1]], made)
     rests, due = state.rests + resting, _due(config, time)
     state = state._replace(sent=made, sent_at=time, before=before, brakes=command.braking)
     return state._replace(rests=rests, due=due), made

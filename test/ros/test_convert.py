@@ -207,8 +207,8 @@ def trajectory():
 
 
 def test_trajectory_round_trip_in_any_order_of_joints():
-    message = convert.write_trajectory(ROBOT, trajectory())
-    assert convert.to_seconds(message.header.stamp) == 0.0  # now
+    message = convert.write_trajectory(ROBOT, trajectory(), convert.to_stamp(12.5))
+    assert convert.to_seconds(message.header.stamp) == 12.5
     message.joint_names = message.joint_names[::-1]
     for point in message.points:
         for name in ('positions', 'velocities', 'accelerations'):
@@ -231,7 +231,7 @@ def test_trajectory_round_trip_in_any_order_of_joints():
     ],
 )
 def test_bad_trajectories_are_named_errors(spoil, words):
-    message = convert.write_trajectory(ROBOT, trajectory())
+    message = convert.write_trajectory(ROBOT, trajectory(), convert.to_stamp(12.5))
     spoil(message)
     with pytest.raises(PlanError, match=words):
         convert.read_trajectory(ROBOT, message)

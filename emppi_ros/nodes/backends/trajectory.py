@@ -37,8 +37,7 @@ class TrajectoryBackend(Backend):
         self.topics = ((topic, JointTrajectory),)
         self.delay_s = self._config.trajectory_lead_s
         self.settle_s = self._config.trajectory_settle_s
-        if self._config.trajectory_stamped:
-            self.clock_slack_s = self._config.trajectory_lead_s / 2
+        self.clock_slack_s = self._config.trajectory_lead_s / 2
         self._publisher = node.create_publisher(JointTrajectory, topic, qos.DEFAULT)
 
     def send(self, cycle: BackendCommand) -> npt.NDArray[np.float64]:
@@ -58,8 +57,7 @@ class TrajectoryBackend(Backend):
         if trajectory is None:
             self._state = state
         else:
-            stamped, moving = self._config.trajectory_stamped, state.rests == 0
-            stamp = self._stamps.at(cycle.time, moving) if stamped else None
+            stamp = self._stamps.at(cycle.time, moving=state.rests == 0)
             message = convert.write_trajectory(self._robot, trajectory, stamp)
             # checked last: if the bridge was interrupted, the robot keeps the last trajectory
             if not self.is_late(self._clock.now()):

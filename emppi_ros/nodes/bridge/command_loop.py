@@ -201,7 +201,8 @@ class CommandLoop:
         if abs(ahead) > slack:
             raise ArmError(
                 f"the stamps of joint states differ from this computer's clock by {ahead:.4f} s, "
-                f'at most {slack:g} s: synchronise the clocks, or set trajectory_stamped to false'
+                f'at most {slack:g} s: synchronise the clocks, or run the bridge on the computer '
+                'of the controller'
             )
 
     def _compare_clocks(self) -> tuple[float, float]:

@@ -142,17 +142,10 @@ def write_plan(robot: Robot, plan: Plan) -> JointTrajectory:
     return message
 
 
-def write_trajectory(
-    robot: Robot, trajectory: Trajectory, start: Time | None = None
-) -> JointTrajectory:
-    """
-    Return the message of a trajectory for the robot's controller, stamped with its start.
-
-    Without `start` the stamp is 0, which means "now" to a joint_trajectory_controller.
-    """
+def write_trajectory(robot: Robot, trajectory: Trajectory, start: Time) -> JointTrajectory:
+    """Return the message of a trajectory for the robot's controller, stamped with its start."""
     message = JointTrajectory(joint_names=list(robot.commanded))
-    if start is not None:
-        message.header.stamp = start
+    message.header.stamp = start
     columns = (trajectory.positions, trajectory.velocities, trajectory.accelerations)
     for time, *row in zip(trajectory.times.tolist(), *columns, strict=True):
         point = JointTrajectoryPoint(time_from_start=to_duration(time))

@@ -67,7 +67,7 @@ def drive(target, seconds, config=CONFIG, jitter=0.0, delay=1e-3, seed=0, contro
         if made is not None:
             sent.append((now, made))
             arrival = now + delay * (1.0 + rng.random())
-            controller.send(arrival, made, now if config.trajectory_stamped else arrival)
+            controller.send(arrival, made, now)
         controller.run(now)
     return state, commands, sent, controller
 
@@ -92,27 +92,6 @@ def test_executed_motion_is_the_delayed_command_within_limits_at_1_khz(jitter, s
         # linear interpolation of accelerations that change by 1500 per second has errors of
         # 1e-3^2 / 8 * 1500; and commands are not on the grid of 1 ms
         np.testing.assert_allclose(moved, rows[inside, joint], atol=1e-3)
-
-
-def test_an_unstamped_trajectory_has_only_the_newest_point():
-    config = TrajectoryConfig(
-        trajectory_stamped=False, trajectory_lead_s=0.04, trajectory_hold_s=0.06
-    )
-    _, commands, sent, controller = drive(lambda t: 0.4 * np.sin(4 * t), 2.0, config)
-    stamped = drive(lambda t: 0.4 * np.sin(4 * t), 2.0)[2]
-    assert all(len(a.times) < len(b.times) for (_, a), (_, b) in zip(sent[5:], stamped[5:]))  # noqa: B905
-    assert all(made.times[0] == config.trajectory_lead_s for _, made in sent[1:])
-    v, a, j = controller.differences()
-    lag = round((config.trajectory_lead_s + 2e-3) / 1e-3)
-    wanted = np.repeat([row for _, row in commands], 4, axis=0)
-    # a sine of 4 rad/s changes by 0.0064 in 4 ms, for which a command is held here. A message that
-    # arrives 1 ms later than the one before has to catch up 0.4e-3 rad on a quintic, whose peak
-    # velocity is 1.875 times its mean. In the first half second the motion approaches the sine.
-    bound = 0.0064 + 1.875 * 0.4e-3 / config.trajectory_lead_s
-    assert np.max(np.abs(v[lag:] - wanted[: len(v) - lag])[500:]) < bound
-    # catching up exceeds our shares, but not the robot's limits
-    assert np.all(np.abs(a) <= PANDA.limits.acceleration)
-    assert np.all(np.abs(j) <= PANDA.limits.jerk)
 
 
 def test_every_trajectory_ends_at_rest_and_none_is_sent_at_rest():
@@ -290,7 +269,6 @@ def test_arming_again_starts_at_the_new_position_of_the_arm(armed_before, shift,
     [
         ({'trajectory_rate_hz': 50.0}, 'trajectories plus their transport, 0.023 s'),
         ({'trajectory_rate_hz': 1000.0, 'trajectory_lead_s': 0.003}, 'transport, 0.004 s'),
-        ({'trajectory_stamped': False}, 'start when they arrive, need 0.04 s'),
         ({'trajectory_hold_s': 0.01}, 'trajectory_hold_s: 0.01 is below trajectory_lead_s 0.016'),
     ],
 )
