@@ -86,8 +86,8 @@ def _start(context: LaunchContext) -> list[Node]:
     if Path(__file__).name in {Path(text).name for text in sys.argv}:  # not included by another
         launch_arguments.check_names(context.argv, ARGUMENTS)
     values = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
-    launch_arguments.check(values)
-    nodes = [*_our_nodes(values), *_display_nodes(values, context)]
+    frame = launch_arguments.check(values).robot.frame
+    nodes = [*_our_nodes(values), *_display_nodes(values, frame, context)]
     for package, executable in [(node.node_package, node.node_executable) for node in nodes]:
         ExecutableInPackage(executable=executable, package=package).perform(context)
     return nodes
@@ -152,7 +152,7 @@ def _end_launch(event: ProcessExited, context: LaunchContext) -> None:
         raise RuntimeError(f'{name} ended with exit code {event.returncode}: shutting down')
 
 
-def _display_nodes(values: dict[str, str], context: LaunchContext) -> list[Node]:
+def _display_nodes(values: dict[str, str], frame: str, context: LaunchContext) -> list[Node]:
     """Return rviz2 and robot_state_publisher, as far as they are wanted."""
     nodes = []
     if values['description']:
@@ -179,7 +179,7 @@ def _display_nodes(values: dict[str, str], context: LaunchContext) -> list[Node]
                 package='rviz2',
                 executable='rviz2',
                 namespace=values['namespace'],
-                arguments=['-d', PathJoinSubstitution(layout)],
+                arguments=['-d', PathJoinSubstitution(layout), '-f', frame],
                 parameters=[_use_sim_time(values)],
             )
         )

@@ -3,7 +3,8 @@ Export a scene as URDF, for displays such as rviz, Foxglove and Rerun.
 
 The links are those of `link_tree`. Shapes that a URDF does not have are approximated: a capsule
 is a cylinder between two spheres, an ellipsoid a capsule, a plane a thin box. Contact geometry
-is left out: the URDF is for displays, not for planning.
+is left out: the URDF is for displays, not for planning. As rviz shows a link in one colour, each
+further colour of a link is a link of its own, fixed to it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,6 @@ from emppi_ros.core.pose import IDENTITY, Pose
 from emppi_ros.model import scene
 from emppi_ros.model.link_tree import FIXED, FREE, HINGE, Link
 
-MADE_HERE = '<!-- made by emppi_ros from the MJCF scene, for displays -->'
 _UNLIMITED = 1e6  # rad, m, per second, N or Nm: a URDF needs numbers
 _SHOWN_GROUPS = 3  # of geoms: 0 to 2, as in MuJoCo's viewer
 _PLANE_M = 0.001  # thickness
@@ -57,8 +57,14 @@ def to_urdf(
         item = ET.SubElement(robot, 'link', name=link.name)
         if i > 0 and link.bodies:  # a display warns of a root with mass
             _add_inertial(item, model, link.bodies[0])
-        for body in link.bodies:
-            _add_visuals(item, model, body)
+        for place, geoms in looks(model, link).items():
+            if place != link.name:
+                item = ET.SubElement(robot, 'link', name=place)
+                joint = ET.SubElement(robot, 'joint', name=f'{place}_fixed', type='fixed')
+                ET.SubElement(joint, 'parent', link=link.name)
+                ET.SubElement(joint, 'child', link=place)
+            for geom in geoms:
+                _add_visuals(item, model, geom)
     taken: set[str] = set()
     for link in links[1:]:
         joint = _add_joint(robot, model, link, links[link.parent].name, limits or {})
@@ -66,7 +72,24 @@ def to_urdf(
             joint.set('name', f'{joint.get("name")}_fixed')
         taken.add(str(joint.get('name')))
     ET.indent(robot)
-    return f'{MADE_HERE}\n{ET.tostring(robot, encoding="unicode")}\n'
+    return f'{ET.tostring(robot, encoding="unicode")}\n'
+
+
+def looks(model: mujoco.MjModel, link: Link) -> dict[str, list[int]]:
+    """Return the shown geoms of a link by colour: by the names of itself and of fixed links."""
+    by_color: dict[bytes, list[int]] = {}
+    for geom in np.flatnonzero(np.isin(model.geom_bodyid, link.bodies)).tolist():
+        color = _color(model, geom)
+        if model.geom_group[geom] < _SHOWN_GROUPS and color[3] > 0.0:
+            by_color.setdefault(color.tobytes(), []).append(geom)
+    names = [link.name, *(f'{link.name}_color{i}' for i in range(2, len(by_color) + 1))]
+    return dict(zip(names, by_color.values(), strict=False))
+
+
+def _color(model: mujoco.MjModel, geom: int) -> Array:
+    material = int(model.geom_matid[geom])
+    rgba = model.geom_rgba[geom] if material < 0 else model.mat_rgba[material]
+    return np.round(rgba.astype(np.float64), 6)
 
 
 def _add_joint(
@@ -110,22 +133,15 @@ def _add_inertial(item: ET.Element, model: mujoco.MjModel, body: int) -> None:
     ET.SubElement(inertial, 'inertia', ixx=xx, iyy=yy, izz=zz, ixy='0', ixz='0', iyz='0')
 
 
-def _add_visuals(item: ET.Element, model: mujoco.MjModel, body: int) -> None:
-    first = int(model.body_geomadr[body])
-    for geom in range(first, first + int(model.body_geomnum[body])):
-        material = int(model.geom_matid[geom])
-        rgba = model.geom_rgba[geom] if material < 0 else model.mat_rgba[material]
-        color = np.round(rgba.astype(np.float64), 6)
-        if model.geom_group[geom] >= _SHOWN_GROUPS or color[3] == 0.0:
-            continue
-        pose = Pose(model.geom_pos[geom], model.geom_quat[geom])
-        for shape in _shapes(model, geom):
-            visual = ET.SubElement(item, 'visual')
-            _add_origin(visual, pose @ shape.pose)
-            geometry = ET.SubElement(visual, 'geometry')
-            ET.SubElement(geometry, shape.tag, shape.attributes)
-            look = ET.SubElement(visual, 'material', name=f'geom{geom}')
-            ET.SubElement(look, 'color', rgba=_text(color))
+def _add_visuals(item: ET.Element, model: mujoco.MjModel, geom: int) -> None:
+    pose = Pose(model.geom_pos[geom], model.geom_quat[geom])
+    for shape in _shapes(model, geom):
+        visual = ET.SubElement(item, 'visual')
+        _add_origin(visual, pose @ shape.pose)
+        geometry = ET.SubElement(visual, 'geometry')
+        ET.SubElement(geometry, shape.tag, shape.attributes)
+        look = ET.SubElement(visual, 'material', name=f'geom{geom}')
+        ET.SubElement(look, 'color', rgba=_text(_color(model, geom)))
 
 
 def _shapes(model: mujoco.MjModel, geom: int) -> list[_Geometry]:

@@ -11,10 +11,10 @@ import mujoco
 import numpy as np
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.pose import Pose, to_quaternion
+from emppi_ros.core.pose import IDENTITY, Pose, to_quaternion
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.link_tree import FREE, link_poses, link_tree
-from emppi_ros.model.urdf_export import UrdfLimits, to_urdf
+from emppi_ros.model.urdf_export import UrdfLimits, looks, to_urdf
 from emppi_ros.priors.particles import Belief
 from emppi_ros.robots.robot import Robot
 from emppi_ros.state import articulation
@@ -41,6 +41,13 @@ class SceneFrames:
         free = {name: item.body(task.model) for name, item in task.objects.items()}
         self._bodies = free | {name: item.body for name, item in task.jointed.items()}
         self._links = link_tree(task.model, self._root, prefix, list(self._bodies.values()))
+        shown = task.visual_model()
+        self._looks = [
+            SceneFrame(name, link.name, IDENTITY)
+            for link in self._links
+            for name in looks(shown, link)
+            if name != link.name
+        ]
 
     def description(self) -> str:
         """Return the scene as URDF, with the limits of the robot's YAML."""
@@ -52,11 +59,12 @@ class SceneFrames:
         model, qpos = self._task.model, self._task.start().qpos
         qpos[self._task.map.qpos] = joints
         poses = link_poses(model, self._links, qpos)
-        return [
+        frames = [
             SceneFrame(link.name, self._links[link.parent].name, pose)
             for link, pose in list(zip(self._links, poses, strict=True))[1:]
             if not (link.kind == FREE and link.joint < 0)
         ]
+        return frames + self._looks
 
     def objects(self, tracks: Mapping[str, Track]) -> list[SceneFrame]:
         """Return tracked objects, by name, at their estimated poses."""

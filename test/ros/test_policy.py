@@ -15,7 +15,6 @@ from rclpy.action import (
 from emppi_ros.core import paths
 from emppi_ros.nodes.articulation.node import ArticulationNode
 from emppi_ros.nodes.belief.node import BeliefNode
-from emppi_ros.nodes.bridge.graph_monitor import DESCRIPTION
 from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import graph, interfaces, qos
 from emppi_ros.nodes.depth_camera.node import DepthCameraNode
@@ -87,7 +86,9 @@ def run(harness, backend):
     applied = harness.listen(JointState, 'emppi/applied')
     pictures = harness.listen(MarkerArray, ROLLOUTS)  # else nobody draws
     harness.listen(MarkerArray, BELIEF_MARKERS)
-    described = harness.listen(String, DESCRIPTION, qos.LATCHED)  # some seconds after the start
+    described = harness.listen(
+        String, transforms.SCENE_DESCRIPTION, qos.LATCHED
+    )  # some seconds after the start
     harness.make(PlannerNode, task='panda_push')
     harness.make(SimulatorNode)
     harness.make(BeliefNode)

@@ -24,7 +24,6 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.bridge import faults
-from emppi_ros.model.urdf_export import MADE_HERE
 from emppi_ros.nodes.backends import Backend
 from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.common.inputs import PLAN
@@ -142,8 +141,6 @@ class GraphMonitor:
         self._node.destroy_subscription(self._subscription)
 
     def _receive_description(self, message: String) -> None:
-        if message.data.startswith(MADE_HERE):  # by `markers`; it has the limits of the YAML
-            return
         self._description_problems = [
             GraphProblem(MODEL, f'{DESCRIPTION}: {text}')
             for text in urdf_check.check(self._robot, message.data)

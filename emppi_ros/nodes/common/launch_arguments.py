@@ -16,7 +16,7 @@ from emppi_ros.nodes.belief.saver import with_prior
 from emppi_ros.nodes.common import graph
 from emppi_ros.priors import prior_file
 from emppi_ros.robots.robot import BACKENDS
-from emppi_ros.tasks.task import parse_task, task_text
+from emppi_ros.tasks.task import Task, parse_task, task_text
 
 _LOG_LEVELS = ('debug', 'info', 'warn', 'error', 'fatal')
 _FLAGS = {'true': True, '1': True, 'false': False, '0': False}  # as launch reads conditions
@@ -47,9 +47,9 @@ def is_hardware(values: Mapping[str, str]) -> bool:
     return flag('hardware', values['hardware'] or str(not simulate))
 
 
-def check(values: Mapping[str, str]) -> None:
+def check(values: Mapping[str, str]) -> Task:
     """
-    Raise ConfigError, which names the argument, unless nodes can start with these values.
+    Return the task; ConfigError names the argument with which nodes cannot start.
 
     An empty value leaves the choice to the parameter file, or else to the node's default.
     """
@@ -88,8 +88,9 @@ def check(values: Mapping[str, str]) -> None:
     robot = values['robot'] or str(chosen.get('robot', ''))
     _name('task', task_text, name)
     argument = 'robot' if robot else 'task'
-    task = _name(argument, parse_task, _name(argument, task_text, name, robot), name)
+    task: Task = _name(argument, parse_task, _name(argument, task_text, name, robot), name)
     _name('prior', with_prior, task, values['prior'])
+    return task
 
 
 def _check_articulation(prior: str, save_to: str) -> None:

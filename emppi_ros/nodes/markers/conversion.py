@@ -15,6 +15,8 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Shapes, Spheres, Triangles
 
+_SPACE = 0.6  # width of a space, of the height of a letter
+
 
 def write_shapes(
     shapes: Shapes, frame: str, stamp: Time, lifetime: Duration | None = None
@@ -39,7 +41,8 @@ def _write(shape: Shape) -> Marker:
         marker.type, marker.text = Marker.TEXT_VIEW_FACING, shape.text
         marker.action = Marker.ADD if shape.text else Marker.DELETE
         marker.pose.position = _point(shape.position.tolist())
-        marker.scale.z = float(shape.height)
+        # rviz's letters are `z` high, and its spaces `x` wide; by default as wide as for 1 m
+        marker.scale.z, marker.scale.x = float(shape.height), _SPACE * float(shape.height)
         marker.color = _color([*shape.color, 1.0])
         return marker
     if isinstance(shape, Lines):

@@ -45,7 +45,10 @@ class MarkersParameters:
 
     rate_hz: float = config.between(0.1, 30.0, 5.0, doc='updates per second')
     tf_rate_hz: float = config.between(
-        0.0, 100.0, 20.0, doc='transforms per second on /tf; 0: neither /tf nor robot_description'
+        0.0,
+        100.0,
+        20.0,
+        doc='transforms per second on /tf; 0: no /tf and no URDF of the scene',
     )
 
 

@@ -1,7 +1,8 @@
 """
-Publisher of the scene for RobotModel and TF displays: `robot_description` (URDF) and `/tf`.
+Publisher of the scene for RobotModel and TF displays: a URDF and `/tf`.
 
-If another node publishes a description, this one publishes only objects and axes.
+If a robot_state_publisher runs, the URDF is its `robot_description`, and `/tf` has only objects
+and axes. The topic is another one: controller_manager takes `robot_description` for its own.
 """
 
 import time
@@ -14,7 +15,7 @@ from emppi_ros.nodes.bridge.graph_monitor import DESCRIPTION
 from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics import transforms
-from emppi_ros.nodes.topics.transforms import TF, TransformSource
+from emppi_ros.nodes.topics.transforms import SCENE_DESCRIPTION, TF, TransformSource
 from emppi_ros.tasks.task import Task
 
 _CHECK_S = 1.0  # between looks for another description
@@ -28,7 +29,11 @@ class ScenePublisher:
     def __init__(self, node: Node, task: Task, rate_hz: float) -> None:
         self._node, self._task = node, task
         self._source: TransformSource | None = None
-        self._description: Publisher[String] | None = None
+        self._publisher = node.create_publisher(String, SCENE_DESCRIPTION, qos.LATCHED)
+        self._described = False  # whether the URDF is ours
+        self._subscription = node.create_subscription(
+            String, DESCRIPTION, self._repeat, qos.LATCHED
+        )
         self._check_at = time.monotonic() + _DISCOVERY_S
         self._tf: Publisher[transforms.TFMessage] | None = None
         if transforms.TFMessage is None:
@@ -40,7 +45,8 @@ class ScenePublisher:
     def close(self) -> None:
         """Stop, and withdraw the description."""
         self.loop.stop()
-        self._withdraw()
+        self._node.destroy_subscription(self._subscription)
+        self._node.destroy_publisher(self._publisher)
         self._watch(False)
         if self._tf is not None:
             self._node.destroy_publisher(self._tf)
@@ -51,7 +57,7 @@ class ScenePublisher:
             self._check_description()
         self._watch(self._tf is not None and self._tf.get_subscription_count() > 0)
         if self._source is not None and self._tf is not None:
-            sent = self._source.poll(links=self._description is not None)
+            sent = self._source.poll(links=self._described)
             if sent:
                 self._tf.publish(transforms.TFMessage(transforms=sent))
 
@@ -64,18 +70,12 @@ class ScenePublisher:
             self._source = None
 
     def _check_description(self) -> None:
-        """Publish the description if no other node does."""
-        me = (self._node.get_name(), self._node.get_namespace())
-        topic = self._node.resolve_topic_name(DESCRIPTION)
-        publishers = self._node.get_publishers_info_by_topic(topic)
-        if any((info.node_name, info.node_namespace) != me for info in publishers):
-            self._withdraw()
-        elif self._description is None:
-            self._description = self._node.create_publisher(String, DESCRIPTION, qos.LATCHED)
+        """Publish the scene as URDF unless another node describes the robot."""
+        if not self._described and self._node.count_publishers(DESCRIPTION) == 0:
             frames = transforms.scene_frames(self._node, self._task)
-            self._description.publish(String(data=frames.description()))
+            self._publisher.publish(String(data=frames.description()))
+            self._described = True
 
-    def _withdraw(self) -> None:
-        if self._description is not None:
-            self._node.destroy_publisher(self._description)
-            self._description = None
+    def _repeat(self, message: String) -> None:
+        self._described = False
+        self._publisher.publish(message)

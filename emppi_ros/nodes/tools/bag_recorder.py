@@ -21,7 +21,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.journal import journal
-from emppi_ros.nodes.bridge.graph_monitor import DESCRIPTION, TopicSpec
+from emppi_ros.nodes.bridge.graph_monitor import TopicSpec
 from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN, UNCERTAIN
 from emppi_ros.nodes.common.polling import PolledSubscription
@@ -30,7 +30,7 @@ from emppi_ros.nodes.topics import depth_images, transforms
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
-from emppi_ros.nodes.topics.transforms import TF, TransformSource
+from emppi_ros.nodes.topics.transforms import SCENE_DESCRIPTION, TF, TransformSource
 from emppi_ros.recordings.bag_writer import BagTopic, BagWriter, MessageOrder, RecordedMessage
 from emppi_ros.tasks.task import Task, parse_task
 from emppi_ros.tracking.depth_messages import IMAGE, INFO
@@ -63,7 +63,7 @@ class SceneRecorder:
         self._task, self._camera = task, depth_images.optical_frame(node.get_namespace())
         self._source = TransformSource(node, task, subscribed=False)
         self._newest: dict[str, bytes] = {}  # measurements since the last transforms, by topic
-        name = node.resolve_topic_name(DESCRIPTION)
+        name = node.resolve_topic_name(SCENE_DESCRIPTION)
         transform = message_definitions.name(TransformStamped).replace('/msg/', '/')
         definition = message_definitions.text(TransformStamped, f'{transform}[] transforms')
         self._add(name, message_definitions.name(String), message_definitions.text(String), True)

@@ -29,9 +29,11 @@ try:
 except ImportError:
     TFMessage = None
 
-__all__ = ['KIND', 'TF', 'TFMessage', 'TransformSource', 'scene_frames', 'to_cdr']
+__all__ = [
+    'KIND', 'SCENE_DESCRIPTION', 'TF', 'TFMessage', 'TransformSource', 'scene_frames', 'to_cdr',
+]  # fmt: skip
 
-TF = '/tf'
+TF, SCENE_DESCRIPTION = '/tf', 'emppi/robot_description'
 KIND = 'tf2_msgs/msg/TFMessage'
 _MAX_AGE_S = 0.5  # of a tracked pose; later the object has no transform
 _SET_BACK_S = 1.0  # measurements that are this much older: the clock was set back

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from emppi_ros.core import paths
 from emppi_ros.core.pose import Pose
 from emppi_ros.model.link_tree import FREE, HINGE, SLIDE, link_poses, link_tree
-from emppi_ros.model.urdf_export import UrdfLimits, to_urdf
+from emppi_ros.model.urdf_export import UrdfLimits, looks, to_urdf
 from emppi_ros.tasks.task import load_task
 
 TASKS = sorted(path.stem for path in (paths.share() / 'config' / 'tasks').glob('*.yaml'))
@@ -157,6 +157,14 @@ def test_names_of_links_and_joints_are_unique():
             assert len(set(names)) == len(names), name
 
 
+@pytest.mark.parametrize('name', TASKS)
+def test_a_link_has_one_colour_as_rviz_shows_it(name):
+    model = load_task(name).visual_model()
+    root = ET.fromstring(to_urdf(model, link_tree(model, 'root'), name))
+    for link in root.findall('link'):
+        assert len({color.get('rgba') for color in link.iter('color')}) <= 1, link.get('name')
+
+
 def test_limits_are_those_given_else_those_of_the_model():
     model = mujoco.MjModel.from_xml_string(SCENE)
     links = link_tree(model, 'root')
@@ -184,7 +192,8 @@ def test_boxes_spheres_and_cylinders_are_where_the_scene_has_them(name):
         for geom in shown:
             body = model.geom_bodyid[geom]
             (link,) = [link for link in links if body in link.bodies]
-            mine = read.geom_bodyid == read.body(link.name).id
+            (place,) = [name for name, geoms in looks(model, link).items() if geom in geoms]
+            mine = read.geom_bodyid == read.body(place).id
             near = np.abs(read.geom_pos - model.geom_pos[geom]).max(axis=1) < TOLERANCE
             turned = np.abs(read.geom_quat @ model.geom_quat[geom]) > 1.0 - TOLERANCE
             sized = np.abs(read.geom_size - model.geom_size[geom]).max(axis=1) < TOLERANCE
