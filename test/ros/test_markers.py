@@ -101,6 +101,8 @@ def test_markers_are_valid_for_rviz():
         assert marker.pose.orientation.w == 1.0 and marker.color.a > 0.0
         if marker.type == Marker.TEXT_VIEW_FACING:
             assert marker.scale.z > 0.0 and marker.text and not marker.points
+            # rviz takes it for the width of a space, and 0 for that of letters of 1 m
+            assert 0.3 * marker.scale.z < marker.scale.x < marker.scale.z
         else:
             assert marker.scale.x > 0.0 and len(marker.points) % corners[marker.type] == 0
             assert len(marker.colors) == len(marker.points) > 0

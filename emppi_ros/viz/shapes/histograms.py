@@ -26,12 +26,12 @@ INTERVAL = 0.05, 0.95  # of the 90 % interval
 # lengths are shares of the scene's extent; all but the first line shrink where rows are many
 _ASIDE, _ABOVE = 0.06, 0.30  # of the first histogram from the object: to the right, up
 _WIDTH, _HEIGHT = 0.28, 0.30  # of a histogram
-_PITCH = 0.33, 0.38  # from one histogram to the next
-_LETTER, _LINE = 0.020, 0.003  # height of a capital letter; width of a line
-_CHANGE_LETTER = 0.024
-_FOOT, _MARGIN, _BEHIND = 0.135, 0.02, 0.004  # of the sheet: below the bars, around them, behind
-_TEXT_BELOW = 0.08  # from the foot of a histogram to the middle of its text
-_SHEET_SHARE = 0.6  # of the height: only a bar with most of the weight is higher
+_PITCH = 0.33, 0.42  # from one histogram to the next
+_LETTER, _LINE = 0.028, 0.003  # height of a capital letter; width of a line
+_CHANGE_LETTER = 0.032
+_FOOT, _MARGIN, _BEHIND = 0.185, 0.02, 0.004  # of the sheet: below the bars, around them, behind
+_TEXT_BELOW = 0.10  # from the foot of a histogram to the middle of its text
+_SHEET_SHARE = 0.6  # of the height: where a bar has more of the weight, all bars are lower
 _COLUMNS = 5
 _BOX, _BOX_ASIDE = 0.3, 0.5  # of the points' box: its side; its distance to the object's left
 
@@ -61,6 +61,7 @@ def shapes(
         foot = first + scale * (_PITCH[0] * position * right + _PITCH[1] * (rows - 1 - row) * UP)
         low, high = _range(task, belief, column)
         heights = histogram(belief, column, low, high)
+        heights *= min(1.0, _SHEET_SHARE / heights.max())
         bars.append(foot + _bars(heights, scale * _WIDTH * right, scale * _HEIGHT * UP))
         marks, painted = _scale(belief, column, low, high)
         lines.append(
@@ -93,7 +94,7 @@ def change_label(
             values = f'{change.before:.3g} -> {mean[column]:.3g} {task.parameters[column].unit}'
             lines.append(f'{change.parameter} changed: {values.rstrip()}')
     rows = max(1, -(-len(scalar_columns(task)) // _COLUMNS))
-    height = (_PITCH[1] * (rows - 1) + _HEIGHT + 2 * _MARGIN) / np.sqrt(rows)
+    height = (_PITCH[1] * (rows - 1) + _SHEET_SHARE * _HEIGHT + 3 * _MARGIN) / np.sqrt(rows)
     aside = _ASIDE + 0.5 * _WIDTH / np.sqrt(rows)
     place = belief_anchor(task, data) + extent.size * (
         aside * extent.right + (_ABOVE + height) * UP
