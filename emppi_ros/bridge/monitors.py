@@ -20,6 +20,7 @@ from emppi_ros.core.config import positive
 from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
+_LEAST_SHARE, _ALIKE = 0.05, 0.1  # of a common share of the commands, and deviations from it
 REORDERED_S = 1.0  # a stamp that is older by more than this means that the sender's clock was set
 
 
@@ -251,9 +252,27 @@ def _check_residual(
     i = int(np.argmax(durations))
     if durations[i] <= config.residual_after_s:
         return None
+    if share := _common_share(commanded, measurement):
+        return Fault(
+            faults.RESIDUAL,
+            f'all joints move at {100.0 * share:.0f} % of their commands: does a speed slider, '
+            'speed scaling or a reduced mode slow the robot down? Set it to 100 %',
+        )
     return Fault(
         faults.RESIDUAL,
         f'{robot.commanded[i]} has moved at {measurement.velocity[i]:.3f} for {durations[i]:.3f} '
         f's, outside of the commanded range {commanded.lower[i]:.3f} to {commanded.upper[i]:.3f} '
         '(rad/s or m/s): is it pushed or held, or is this another robot?',
     )
+
+
+def _common_share(commanded: CommandWindow, measurement: Measurement) -> float:
+    """Return the share of their commands at which all joints move; 0 if there is no such share."""
+    wanted = commanded.values.mean(axis=0)
+    square = float(wanted @ wanted)
+    moves = np.count_nonzero(np.abs(wanted) > 0.1 * np.max(np.abs(wanted), initial=0.0))
+    if square == 0.0 or moves < 2:  # of one joint, any velocity is a share
+        return 0.0
+    share = float(measurement.velocity @ wanted) / square
+    off = np.linalg.norm(measurement.velocity - share * wanted)
+    return share if share > _LEAST_SHARE and off < _ALIKE * share * math.sqrt(square) else 0.0

@@ -19,6 +19,7 @@ from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import ClockSync, CommandClock
 from emppi_ros.nodes.common.diagnostics import Durations
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN
+from emppi_ros.nodes.common.joint_states import JointStateReader
 from emppi_ros.nodes.common.polling import Loop, PeriodEstimator, PolledSubscription
 from emppi_ros.tasks.task import Task
 
@@ -59,7 +60,7 @@ class CommandLoop:
         self._period = 1.0 / config.rate_hz
         self._loop: Loop | None = None
         self.commander = self._new_commander()  # between `stop` and `start` without inputs
-        self._stamps = ClockSync(clock)
+        self._stamps, self._reader = ClockSync(clock), JointStateReader(task.robot)
         self._applied = node.create_publisher(JointState, APPLIED, qos.DEFAULT)
         joint_states = task.robot.topics.joint_states
         self._plans = PolledSubscription(
@@ -270,10 +271,13 @@ class CommandLoop:
     def _receive_joints(self, message: JointState, sent: float) -> None:
         rows = self._task.commanded_rows
         try:
-            stamp, position, velocity = convert.read_joints(self.robot, message)
+            state = self._reader.read(message)
         except EmppiError as error:  # dropped: the age of the last good one grows until we brake
             self.input_error = str(error)
             return
+        if state is None:  # of other joints, or of some of the robot's
+            return
+        stamp, position, velocity = state
         self.input_error, self._sent = '', sent
         self._ahead.append(stamp - self.clock.stamp_now())
         now = self.clock.now()

@@ -5,6 +5,7 @@ Stamps become seconds in float64, exact to a fraction of a microsecond.
 """
 
 from array import array
+from collections.abc import Sequence
 import struct
 
 from builtin_interfaces.msg import Duration, Time
@@ -47,10 +48,12 @@ def to_duration(seconds: float) -> Duration:
     return Duration(**_split(seconds))
 
 
-def read_joints(robot: Robot, message: JointState) -> tuple[float, Array, Array]:
-    """Return stamp, positions and velocities (joints,) in the robot's joint order."""
+def read_joints(
+    robot: Robot, message: JointState, joints: Sequence[str] | None = None
+) -> tuple[float, Array, Array]:
+    """Return stamp, positions and velocities (n,) of some joints; by default of the robot's."""
     values = {'position': message.position, 'velocity': message.velocity}
-    rows = select_joints(robot.joints, message.name, values)
+    rows = select_joints(joints or robot.joints, message.name, values)
     return to_seconds(message.header.stamp), rows['position'], rows['velocity']
 
 

@@ -15,6 +15,7 @@ from emppi_ros.core.pose import Pose
 from emppi_ros.journal.journal import Measurements
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import is_simulated
+from emppi_ros.nodes.common.joint_states import JointStateReader
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.task import Task
@@ -22,7 +23,8 @@ from emppi_ros.tasks.task import Task
 APPLIED = 'emppi/applied'
 UNCERTAIN = 'tracking_covariance'  # poses of `tracking` with covariances
 PLAN = 'emppi/plan'
-# messages may be ahead of /clock by what a node needs to receive it, and by a fast simulation
+# messages may be ahead of /clock by what a node needs to receive it, and by a fast simulation;
+# one that is further ahead of any clock would remain the newest
 _AHEAD_S = 1.0
 
 
@@ -47,10 +49,14 @@ class MeasurementInputs:
         self.estimator: Estimator = self._session.estimator
         self.stamps: dict[str, float] = {}
         self.errors: dict[str, str] = {}
-        self._now = np.inf  # s, /clock; infinite without simulated time
+        self._now = np.inf  # s, when polled last
+        self._clock = '/clock, as before it was set back'
+        if not is_simulated(node):
+            self._clock = "this computer's clock: synchronize the clocks"
         joints, session = task.robot.topics.joint_states, self._session
+        read = JointStateReader(task.robot).read
         take: dict[str, tuple[type, QoSProfile, Callable[..., Any], Callable[..., None]]] = {
-            joints: (JointState, qos.SENSOR, convert.read_joints, session.add_joints),
+            joints: (JointState, qos.SENSOR, lambda _, message: read(message), session.add_joints),
             APPLIED: (JointState, qos.DEFAULT, convert.read_applied, session.add_command),
         }
         for name in task.tracked:
@@ -72,8 +78,7 @@ class MeasurementInputs:
 
     def poll(self) -> None:
         """Handle all messages that have arrived."""
-        simulated, clock = is_simulated(self._node), self._node.get_clock()
-        self._now = clock.now().nanoseconds * 1e-9 if simulated else np.inf
+        self._now = self._node.get_clock().now().nanoseconds * 1e-9
         for subscription in self._subscriptions:
             subscription.poll()
 
@@ -103,12 +108,12 @@ class MeasurementInputs:
         """Handle a message; an invalid one is dropped."""
         _, _, read, add = self._take[topic]
         try:
-            stamp, *values = read(self._robot, message)
+            if (values := read(self._robot, message)) is None:
+                return  # of other joints, or of some of the robot's
+            stamp, *rows = values
             if (ahead := stamp - self._now) > _AHEAD_S:
-                raise StaleInputError(
-                    f'stamped {ahead:.3f} s later than /clock, as before it was set back'
-                )
-            add(stamp, *values)
+                raise StaleInputError(f'stamped {ahead:.3f} s later than {self._clock}')
+            add(stamp, *rows)
             self.stamps[topic] = stamp
             self.errors.pop(topic, None)
         except EmppiError as error:

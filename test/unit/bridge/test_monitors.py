@@ -340,6 +340,18 @@ def test_residuals_match_an_independent_implementation(seed, command):
     assert {m.fault.code for _, m in seen if m.fault is not None} == {faults.RESIDUAL}
 
 
+@pytest.mark.parametrize('share', [0.1, 0.5])
+def test_a_slowed_robot_is_named_by_the_share_of_its_commands(share, rng):
+    commands = np.tile(rng.uniform(-0.8, 0.8, 7), (200, 1))
+    times = np.arange(200) * BRIDGE_S
+    travel = np.array(HOME) + share * np.cumsum(commands, axis=0) * BRIDGE_S
+    slowed = found(run(stream(times, travel, share * commands), commands))
+    assert f'all joints move at {100 * share:.0f} % of their commands' in slowed[0][1].text
+    uneven = share * commands * rng.uniform(0.0, 1.0, 7)
+    travel = np.array(HOME) + np.cumsum(uneven, axis=0) * BRIDGE_S
+    assert 'pushed or held' in found(run(stream(times, travel, uneven), commands))[0][1].text
+
+
 @pytest.mark.parametrize('speed', [0.2, 1.0])
 def test_a_blocked_or_runaway_arm_is_detected_after_a_tenth_of_a_second(speed):
     commands = np.zeros((400, 7))
