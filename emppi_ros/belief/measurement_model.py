@@ -157,6 +157,8 @@ class Predictor:
 
     def fit(self, observation: Observation) -> State:
         """Return the estimated state fitted to each model, (nq,) or (M, nq)."""
+        if not observation.tracks:
+            return observation.estimated
         return articulation.fit_state(
             self._task, self._ensemble, observation.estimated, observation.tracks
         )

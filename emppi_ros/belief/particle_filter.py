@@ -138,7 +138,7 @@ class ParticleFilter:
         if parents is not None:  # particles take their states with them
             state = State(*(values[parents] for values in state))
             self.changes.resample(parents)
-            if learned is not None:
+            if learned is not None and self._joints:
                 theta = gauge_freedom.redraw(
                     self._task, self._joints, self.belief.theta, self._rng
                 )

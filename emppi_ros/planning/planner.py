@@ -237,7 +237,8 @@ class Planner(Measurements):
         replayed = np.empty((0, len(self._first)))
         if count:  # the commands that act before those of this plan
             replayed = in_steps(commands, stamp, ahead, count, delays)[..., self._order]
-        state = articulation.fit_state(self.task, self.ensemble, state, tracks)
+        if tracks:
+            state = articulation.fit_state(self.task, self.ensemble, state, tracks)
         return self.ensemble.predict(state, replayed, ahead / max(count, 1))
 
     def _evaluate(

@@ -27,7 +27,7 @@ def draw(source: SimulatedSource, page: Page) -> None:
         assert time.monotonic() < end, page._problem
         page.draw(time.monotonic())
         time.sleep(0.05)
-    page._due['plots'] = 0.0
+    page._plots_due = 0.0
     page.draw(time.monotonic())
     assert page._problem == ''
 
