@@ -35,7 +35,7 @@ class Recommendation(NamedTuple):
 
 def is_calibrated(result: SettingSummary) -> bool:
     """Return whether runs agree with a calibrated belief: intervals overlap the required share."""
-    low, high = result.inside_90.bounds
+    _, low, high, _ = result.inside_90
     return low <= HIGH and high >= LOW and result.rms_z <= LARGEST_RMS_Z
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.belief.belief_session import BeliefSession
-from emppi_ros.calibration.belief_scores import SETTLING_S, ParameterScores, rank, score
+from emppi_ros.calibration import belief_scores
+from emppi_ros.calibration.belief_scores import SETTLING_S
 from emppi_ros.calibration.settings import BeliefSetting
 from emppi_ros.calibration.truths import DrawnTruth
 from emppi_ros.core import yaml_edit
@@ -101,12 +102,24 @@ class CalibrationRun:
 
 
 @dataclass(frozen=True)
-class JudgedParameter(ParameterScores):
+class JudgedParameter:
     """Scores of the belief about one parameter in one run, over the times from 1 s on."""
 
-    mean_square_z: float
+    inside_50: float  # share of 50 % intervals that hold the truth
+    inside_90: float
+    mean_square_z: float  # z = (truth - mean) / sd
+    log_score: float  # mean, of unbounded coordinates in sd of the prior [nats]
+    true: float
+    mean: float  # of the last belief
+    low: float  # 5 % quantile
+    high: float  # 95 %
     rank: int  # of the truth in the last belief
     contraction: float  # 1 - variance / variance of the prior, of the last belief
+
+    @property
+    def inside_end(self) -> bool:
+        """Whether the last 90 % interval holds the truth."""
+        return bool(self.low <= self.true <= self.high)
 
 
 @dataclass(frozen=True)
@@ -158,7 +171,7 @@ def with_setting(task: Task, setting: BeliefSetting) -> Task:
 
 def _judge(task: Task, run: CalibrationRun, result: Rerun) -> SettingResult:
     """Return the scores of a belief over time and at its end."""
-    after = [(stamp, belief) for stamp, belief in result.beliefs if stamp >= SETTLING_S]
+    after = [belief for stamp, belief in result.beliefs if stamp >= SETTLING_S]
     if not after:
         raise BenchError(
             f'found no update of the belief from {SETTLING_S:g} s on '
@@ -167,17 +180,21 @@ def _judge(task: Task, run: CalibrationRun, result: Rerun) -> SettingResult:
         )
     chosen = np.unique(np.linspace(0, len(after) - 1, min(MAX_TIMES, len(after))).round())
     beliefs = [after[int(i)] for i in chosen]
-    last, monitor = beliefs[-1][1], result.session.filter.monitor
-    names = [parameter.name for parameter in task.parameters]
-    truth = np.array([run.truth.values[name] for name in names])
+    last, monitor = beliefs[-1], result.session.filter.monitor
+    truth = np.array([run.truth.values[parameter.name] for parameter in task.parameters])
     rng = np.random.default_rng([run.seed, _STREAM])
     contraction = 1.0 - task.prior.relative_sd(last) ** 2
     judged = {}
-    for name, over_time in score(task, [(0.0, truth)], beliefs, {}).items():
-        i = names.index(name)
-        judged[name] = JudgedParameter(
-            **vars(over_time),
-            rank=rank(last.log_weights, last.theta[:, i], truth[i], rng),
+    for i in belief_scores.scored_parameters(task):
+        scores = [belief_scores.score(task, i, belief, truth) for belief in beliefs]
+        mean, _, low, high = belief_scores.summarize(last, i)
+        judged[task.parameters[i].name] = JudgedParameter(
+            *np.mean(scores, axis=0).tolist(),
+            true=float(truth[i]),
+            mean=mean,
+            low=low,
+            high=high,
+            rank=belief_scores.rank(last.log_weights, last.theta[:, i], truth[i], rng),
             contraction=float(contraction[i]),
         )
     count = len(last.theta)

@@ -13,7 +13,6 @@ from emppi_ros.tasks.task import Task
 CENTRAL = 0.9  # probability of the prior's interval, beyond which truths are drawn
 BEYOND_EVERY = 4  # one run out of this many
 _STREAM = 11  # of random numbers, beside the seed
-_DRAWS = 10_000  # resolve the ends of the interval to a few hundredths of a standard deviation
 
 
 class DrawnTruth(NamedTuple):
@@ -51,14 +50,19 @@ def draw(task: Task, runs: int, seed: int) -> list[DrawnTruth]:
     return truths
 
 
+def central_interval(task: Task, column: int) -> tuple[float, float]:
+    """Return the ends of the prior's interval of probability CENTRAL."""
+    tail = 0.5 * (1.0 - CENTRAL)
+    low, high = np.quantile(task.prior.draws[:, column], [tail, 1.0 - tail]).tolist()
+    return low, high
+
+
 def _sides(task: Task, column: int) -> Sequence[tuple[float, float]]:
     """Return the intervals beyond the prior in which a parameter may lie: up to two."""
     parameter = task.parameters[column]
     if parameter.choices:
         return []
-    draws = task.prior.sample(_DRAWS, np.random.default_rng(0))[:, column]
-    tail = 0.5 * (1.0 - CENTRAL)
-    low, high = np.quantile(draws, [tail, 1.0 - tail]).tolist()
+    low, high = central_interval(task, column)
     width = high - low
     lower = parameter.lower if math.isfinite(parameter.lower) else low - width
     upper = parameter.upper if math.isfinite(parameter.upper) else high + width

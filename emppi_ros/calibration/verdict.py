@@ -8,7 +8,7 @@ from emppi_ros.calibration import recommendation, settings, summary
 from emppi_ros.calibration.recommendation import HIGH, LARGEST_RMS_Z, LOW, Recommendation
 from emppi_ros.calibration.runs import RunResult
 from emppi_ros.calibration.settings import OWN
-from emppi_ros.calibration.statistics import Mean, Median
+from emppi_ros.calibration.statistics import Median
 from emppi_ros.calibration.summary import ParameterSummary, SettingSummary
 
 _REQUIRED = f'{100 * LOW:.0f} to {100 * HIGH:.0f} %'
@@ -21,7 +21,7 @@ def sentences(results: Sequence[RunResult], chosen: Recommendation) -> list[str]
     of_prior = summary.from_prior(results)
     own = summary.summarize(of_prior, OWN)
     runs = f'{own.runs} runs with truths from the prior'
-    low, high = own.inside_90.bounds
+    _, low, high, _ = own.inside_90
     uncertain = (
         f'{own.runs} runs leave the coverage uncertain by {100 * (high - low):.0f} % points: '
         'more --runs tell more.'
@@ -38,26 +38,20 @@ def sentences(results: Sequence[RunResult], chosen: Recommendation) -> list[str]
 def _coverage(result: SettingSummary) -> str:
     """Return how often intervals hold the truth, and the size of errors."""
     return (
-        f'90 % intervals hold the truth {percent(result.inside_90)} of the time, and errors are '
+        f'90 % intervals hold the truth {result.inside_90} of the time, and errors are '
         f'{result.rms_z:.2g} times as large as believed (rms z)'
     )
 
 
 def judgement(result: SettingSummary) -> str:
     """Return whether a setting is calibrated, or what is wrong with it."""
-    low, high = result.inside_90.bounds
+    _, low, high, _ = result.inside_90
     if recommendation.is_calibrated(result):
         return f'compatible with the required {_REQUIRED}'
     if low > HIGH:
         return f'the belief is too cautious ({_REQUIRED} are required)'
     needs = _REQUIRED if high < LOW else f'rms z of at most {LARGEST_RMS_Z:g}'
     return f'the belief is too certain, or biased ({needs} required)'
-
-
-def percent(mean: Mean) -> str:
-    """Return such as `91 % (80 %-96 %)`."""
-    low, high = mean.bounds
-    return f'{100 * mean.mean:.0f} % ({100 * low:.0f} %-{100 * high:.0f} %)'
 
 
 def _recommended(chosen: Recommendation) -> Iterator[str]:
