@@ -130,7 +130,7 @@ def _beginnings(
         problem,
         controls=problem.controls[rows],
         references=problem.references[rows],
-        observed=None if problem.observed is None else problem.observed[rows],
+        observed=np.broadcast_to(problem.observed, problem.references.shape)[rows],
         first_steps=tuple(length * i for i in range(len(problem.first_steps))),
     )
 

@@ -22,8 +22,13 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.identification.common.figures import HeldOutForecast, forecast_error
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.multiple_shooting import windows as cuts
-from emppi_ros.identification.multiple_shooting.simulation import STEP, perturb_starts, simulate
-from emppi_ros.identification.multiple_shooting.windows import FREEDOM, fit_starts
+from emppi_ros.identification.multiple_shooting.windows import (
+    FREEDOM,
+    STEP,
+    fit_starts,
+    perturb_starts,
+    simulate,
+)
 from emppi_ros.recordings.motion import Motion, join
 
 HORIZON_S = 0.5

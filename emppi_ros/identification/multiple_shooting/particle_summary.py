@@ -16,12 +16,12 @@ from emppi_ros.identification.methods import RunSettings
 from emppi_ros.identification.multiple_shooting import forecast as window_forecast
 from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
 from emppi_ros.identification.multiple_shooting.problem import LIMIT
-from emppi_ros.identification.multiple_shooting.simulation import Inputs, roll_out
 from emppi_ros.identification.multiple_shooting.target_density import log_density
 from emppi_ros.identification.multiple_shooting.training_data import (
     TrainingData,
     measurement_names,
 )
+from emppi_ros.identification.multiple_shooting.windows import Inputs, roll_out
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble
 
@@ -108,9 +108,7 @@ def select_converged(learned: TrainingData, z: Array, threads: int = 0) -> Conve
     log_p = log_density(shooter, z, windows)
     there = log_p - log_p.max() > -0.5 * chi2.isf(_OUTLIER_PROBABILITY, shooter.size)
     errors = (windows.states[np.argmax(log_p)] - shooter.measurements) * problem.scale
-    counted = np.broadcast_to(True, errors.shape)  # (W, h, S)
-    if problem.observed is not None:
-        counted = shooter.by_window(problem.observed)
+    counted = shooter.by_window(np.broadcast_to(problem.observed, problem.references.shape))
     recordings = [slice(*ends) for ends in zip(shooter.firsts, shooter.lasts + 1, strict=True)]
     rms = [
         np.sqrt(np.mean(errors[rows] ** 2, axis=(0, 1), where=counted[rows]))

@@ -15,7 +15,7 @@ from scipy.stats import qmc
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
-from emppi_ros.identification.multiple_shooting.simulation import STEP, perturb_starts, roll_out
+from emppi_ros.identification.multiple_shooting.windows import STEP, perturb_starts, roll_out
 from emppi_ros.model.ensemble import Ensemble
 
 
@@ -78,15 +78,9 @@ class MultipleShooting:
 
     @cached_property
     def noise(self) -> Array:
-        """
-        Noise of measurements in units of the states' spread; infinite where there is none.
-
-        Its shape is (S,), or (W, h, S) if not every step was measured.
-        """
-        noise = self.problem.noise / self.scale
-        if self.problem.observed is None:
-            return noise
-        return self.by_window(np.where(self.problem.observed, noise, np.inf))
+        """Noise of measurements (W, h, S) in units of the states' spread; infinite without any."""
+        rows = np.where(self.problem.observed, self.problem.noise / self.scale, np.inf)
+        return self.by_window(np.broadcast_to(rows, self.problem.references.shape))
 
     def simulate(self, z: Array) -> WindowTrajectories:
         """Return the windows of particles (N, D), with derivatives."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.multiple_shooting.simulation import Inputs
+from emppi_ros.identification.multiple_shooting.windows import Inputs
 from emppi_ros.model.parameters import Parameter
 
 LIMIT = math.sqrt(3.0)  # limits in coordinates: those of a uniform distribution of variance one
@@ -32,7 +32,7 @@ class ShootingProblem:
     references: Array  # (T, S) states measured after each step
     noise: Array  # (S,) their standard deviations, infinite if not measured
     first_steps: tuple[int, ...] = ()  # of each of G consecutive recordings
-    observed: Bools | None = None  # (T, S) false where a reference is interpolated; None: nowhere
+    observed: Bools | bool = True  # (T, S) false where a reference is interpolated
     continuous: bool = True  # from window to window, unless the model does not explain that
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """Convert recordings to windows of trajectories for training, and a held-out part."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 import math
 
 import mujoco
@@ -78,16 +78,13 @@ def prepare(
     observed = np.concatenate([rows[1 : end + 1] for _, _, rows, end in cuts])
     problem = ShootingProblem(
         plant.model,
-        tuple(
-            replace(parameter, lower=unknown.lower, upper=unknown.upper)
-            for parameter, unknown in zip(plant.parameters, plant.unknowns, strict=True)
-        ),
+        plant.parameters,
         np.array([states[0] for _, states, _ in pieces]),
         np.concatenate([motion.ctrl[:end] for motion, _, _, end in cuts]),
         np.concatenate([states[1 : end + 1] for _, states, _, end in cuts]),
         _read_noise(plant.model, recordings, noise),
         tuple(int(begin) for begin in np.cumsum([0, *ends[:-1]])),
-        None if observed.all() else observed,
+        observed,
     )
     later = tuple(states[end + 1 :] for _, states, _, end in cuts)
     parts = tuple(split_at(motion, end + 1) for motion, _, _, end in cuts)

@@ -119,7 +119,7 @@ class ResidualFunction:
         self._value = np.concatenate([errors.ravel(), root * defects[0]])
         self._jacobian = np.concatenate([full.reshape(-1, shooter.size), root * normals[0]])
         self.rows = errors.size  # of the value that are errors, zero where nothing was measured
-        self.count = int(np.sum(np.broadcast_to(np.isfinite(noise), errors.shape)))
+        self.count = int(np.sum(np.isfinite(noise)))
 
     def search(self, z: Array, progress: Callable[[int, float], None]) -> int:
         """Search from a point (D,), and return the number of iterations."""
@@ -149,9 +149,8 @@ class ResidualFunction:
     @property
     def unexplained(self) -> float:
         """The errors relative to the motion within windows, as root mean squares."""
-        values = self.shooter.measurements
-        noise = np.broadcast_to(self.shooter.noise, values.shape)[..., self.measured]
-        values = values[..., self.measured]
+        noise = self.shooter.noise[..., self.measured]
+        values = self.shooter.measurements[..., self.measured]
         observed = np.isfinite(noise)
         count = np.maximum(np.sum(observed, axis=1, keepdims=True), 1)
         mean = np.sum(values, axis=1, keepdims=True, where=observed) / count
