@@ -11,7 +11,6 @@ from emppi_ros.calibration import (
     statistics,
     summary,
     truths,
-    verdict,
 )
 from emppi_ros.calibration.belief_scores import DRAWS, SETTLING_S
 from emppi_ros.calibration.recommendation import Recommendation
@@ -78,7 +77,7 @@ def write(
     pictures = plots.write_all(task, results, summaries, name, folder)
     parts = [
         f'# Calibration of {task.name.replace("_", " ")}',
-        report.bullets(verdict.sentences(results, chosen)),
+        report.bullets(recommendation.sentences(results, chosen)),
         *report.origin(results, len(results), provenance),
         METHOD,
         COLUMNS,
@@ -150,5 +149,5 @@ def as_json(
             'as_it_is': statistics.plain(chosen.own),
             'gain': statistics.plain(chosen.gain),
         },
-        'verdict': verdict.sentences(results, chosen),
+        'verdict': recommendation.sentences(results, chosen),
     }

@@ -5,7 +5,7 @@ from pathlib import Path
 import sys
 from typing import Any
 
-from emppi_ros.calibration import hardware, recommendation, report, results, settings, verdict
+from emppi_ros.calibration import hardware, recommendation, report, results, settings
 from emppi_ros.calibration.belief_scores import SETTLING_S
 from emppi_ros.calibration.recommendation import Recommendation
 from emppi_ros.calibration.runs import CalibrationRun, RunResult, compute
@@ -118,7 +118,7 @@ def _show(
         place = None if written is None else str(written)
         print(output.to_json({'task': task.name, **numbers, 'written': place}), flush=True)
         return
-    for line in verdict.sentences(finished, chosen):
+    for line in recommendation.sentences(finished, chosen):
         print(line)
     keys = settings.as_keys(chosen.setting)
     if written is not None:

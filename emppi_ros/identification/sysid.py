@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.identification.common import options as fields
+from emppi_ros.identification import methods
 from emppi_ros.identification.common import posterior_samples
 from emppi_ros.identification.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identification.common.plant import Plant
@@ -34,9 +34,9 @@ _STEP = 1e-6
 class SysidOptions:
     """Options of the method `sysid`."""
 
-    window: float = fields.window()
-    noise: Mapping[str, float] = fields.noise()
-    spread: float = fields.spread()
+    window: float = methods.window()
+    noise: Mapping[str, float] = methods.noise()
+    spread: float = methods.spread()
 
 
 class SysidMethod(Method):

@@ -10,6 +10,7 @@ import numpy as np
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key, positive
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.identification import methods
 from emppi_ros.identification.bayessim import posterior as posteriors
 from emppi_ros.identification.bayessim import simulations
 from emppi_ros.identification.bayessim.mixture_density_network import TrainingConfig
@@ -21,7 +22,6 @@ from emppi_ros.identification.bayessim.simulations import (
     find_starts,
 )
 from emppi_ros.identification.common import checkpoint, posterior_samples
-from emppi_ros.identification.common import options as fields
 from emppi_ros.identification.common.checkpoint import Checkpoint
 from emppi_ros.identification.common.figures import Convergence
 from emppi_ros.identification.common.plant import Plant
@@ -41,7 +41,7 @@ _UNLIKE = 0.01  # share of test summaries that are as far from the others
 class BayesSimOptions:
     """Options of the method `bayessim`."""
 
-    simulations: int = fields.count(10_000, 'number of simulations to learn from')
+    simulations: int = methods.count(10_000, 'number of simulations to learn from')
     duration: float = positive(1.0, 'seconds of each recording that are used, from its start')
     summary: Literal['downsampled', 'difference', 'statistics', 'signature'] = key(
         'downsampled', doc='what is kept of a trajectory'
@@ -50,9 +50,9 @@ class BayesSimOptions:
         'network',
         doc='mixture of Gaussians on a neural network, or on random features of a kernel',
     )
-    components: int = fields.count(5, 'number of Gaussians')
-    epochs: int = fields.count(500, 'largest number of passes over the simulations')
-    noise: Mapping[str, float] = fields.noise()
+    components: int = methods.count(5, 'number of Gaussians')
+    epochs: int = methods.count(500, 'largest number of passes over the simulations')
+    noise: Mapping[str, float] = methods.noise()
 
 
 class BayesSimMethod(Method):

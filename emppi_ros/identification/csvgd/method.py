@@ -9,8 +9,8 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key
+from emppi_ros.identification import methods
 from emppi_ros.identification.common import checkpoint, posterior_samples
-from emppi_ros.identification.common import options as fields
 from emppi_ros.identification.common.checkpoint import Checkpoint
 from emppi_ros.identification.common.figures import Convergence
 from emppi_ros.identification.common.plant import Plant
@@ -43,15 +43,15 @@ _MEDIANS = 'medians'  # of the log likelihood, one per iteration
 class CsvgdOptions:
     """Options of the method `csvgd`."""
 
-    particles: int = fields.particles(CsvgdConfig.particles)
-    iterations: int = fields.count(100, 'number of iterations')
-    window: float = fields.window()
+    particles: int = methods.particles(CsvgdConfig.particles)
+    iterations: int = methods.count(100, 'number of iterations')
+    window: float = methods.window()
     likelihood: Literal['product', 'sum'] = key(
         'product',
         doc='how several recordings combine: product: all are of the same system; sum: each is '
         'of another system',
     )
-    noise: Mapping[str, float] = fields.noise()
+    noise: Mapping[str, float] = methods.noise()
 
 
 class CsvgdMethod(Method):

@@ -10,8 +10,8 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, IdentificationError
+from emppi_ros.identification import methods
 from emppi_ros.identification.common import checkpoint, posterior_samples
-from emppi_ros.identification.common import options as fields
 from emppi_ros.identification.common.checkpoint import Checkpoint
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.common.posterior_samples import knowledge_levels
@@ -32,7 +32,7 @@ _PRIOR_DRAWS = 10_000
 class FilterOptions:
     """Options of the method `filter`."""
 
-    particles: int = fields.particles(SmcConfig.particles)
+    particles: int = methods.particles(SmcConfig.particles)
 
 
 class FilterMethod(Method):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key
-from emppi_ros.identification.common import options as fields
+from emppi_ros.identification import methods
 from emppi_ros.identification.common import posterior_samples
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.methods import Identification, Method, RunSettings
@@ -41,7 +41,7 @@ class RigidBodyOptions:
     offset: Literal['unknown', 'none'] = key(
         'unknown', doc='whether the torque of each joint has an unknown offset in each recording'
     )
-    spread: float = fields.spread()
+    spread: float = methods.spread()
 
 
 class RigidBodyMethod(Method):

@@ -10,8 +10,8 @@ import numpy as np
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import positive
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification import methods
 from emppi_ros.identification.common import figures, posterior_samples
-from emppi_ros.identification.common import options as fields
 from emppi_ros.identification.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.methods import Identification, Method, RunSettings
@@ -35,7 +35,7 @@ class StatesOptions:
         'weight of squared impulse errors against squared observation errors; too small fits '
         'noise, too large slows convergence',
     )
-    spread: float = fields.spread()
+    spread: float = methods.spread()
 
 
 class StatesMethod(Method):
