@@ -18,7 +18,7 @@ from emppi_ros.identification.rigid_body import (
 )
 from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, InertialPrior
 from emppi_ros.identification.rigid_body.composite_bodies import ParameterMap
-from emppi_ros.identification.rigid_body.joint_torques import JointUnknowns
+from emppi_ros.identification.rigid_body.joint_torques import RigidBodyOptions
 from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion
 from emppi_ros.identification.rigid_body.recordings import ArmRecording, RecordedArm
 from emppi_ros.identification.rigid_body.regressor import BODY_PARAMETERS
@@ -184,7 +184,7 @@ class RigidBodyEstimate(NamedTuple):
     arm: RecordedArm  # with the windows of the estimate
     parameter_map: ParameterMap
     constraints: BodyConstraints
-    unknowns: JointUnknowns
+    options: RigidBodyOptions
     stribeck: Array  # (nv,) Stribeck velocities, 0 for joints without
     fit: TorqueFit  # of all recordings together
     misfits: tuple[Misfit, ...]  # of each recording
@@ -199,11 +199,11 @@ class _Fitter(NamedTuple):
     model: mujoco.MjModel
     prior: InertialPrior
     constraints: BodyConstraints
-    unknowns: JointUnknowns
+    options: RigidBodyOptions
 
     def fit(self, parts: Sequence[DifferentiatedMotion], stribeck: Array) -> TorqueFit:
         samples, noise = motion_samples.concatenate(parts)
-        shapes = joint_torques.shapes(parts, self.unknowns, stribeck)
+        shapes = joint_torques.shapes(parts, self.options, stribeck)
         return torque_fit.fit_torques(
             self.model, samples, noise, self.prior, self.constraints, shapes
         )
@@ -212,7 +212,7 @@ class _Fitter(NamedTuple):
         """Return a fit, its lag of torques [s] and its misfit; IdentificationError if unusable."""
         part, none = recording.training, np.zeros(self.model.nv)
         fit = self.fit([part], none)
-        shapes = joint_torques.shapes([part], self.unknowns, none)
+        shapes = joint_torques.shapes([part], self.options, none)
         lag_s, share = torque_fit.estimate_lag(
             self.model, part.samples.states, shapes, self.constraints.free, fit, part.step_s
         )
@@ -225,23 +225,24 @@ class _Fitter(NamedTuple):
 
 
 def identify_bodies(
-    plant: Plant, arm: RecordedArm, links: bool, unknowns: JointUnknowns | None = None
+    plant: Plant, arm: RecordedArm, options: RigidBodyOptions
 ) -> RigidBodyEstimate:
     """
     Return the bodies that explain all recordings; IdentificationError if they explain nothing.
 
     Each recording is fitted alone first, so that errors name the recording.
     """
-    unknowns = unknowns or JointUnknowns()
-    parameter_map = composite_bodies.map_parameters(plant.parameters, arm.model, arm.parts, links)
-    _check_unknown(plant, unknowns)
+    parameter_map = composite_bodies.map_parameters(
+        plant.parameters, arm.model, arm.parts, options.links == 'known'
+    )
+    _check_unknown(plant, options)
     constraints = composite_bodies.constraints_from_scene(
         arm.model,
         parameter_map,
-        arm.rotors if unknowns.armature else None,
-        unknowns.friction != 'none',
+        arm.rotors if options.armature == 'unknown' else None,
+        options.friction != 'none',
     )
-    fitter = _Fitter(arm.model, InertialPrior(), constraints, unknowns)
+    fitter = _Fitter(arm.model, InertialPrior(), constraints, options)
     recordings, fits, lags_s, notes = [], [], [], list[str]()
     for given in arm.recordings:
         recording = given
@@ -264,7 +265,7 @@ def identify_bodies(
         first = fitter.fit(parts, np.zeros(arm.model.nv))
         count = np.count_nonzero(constraints.free) + arm.model.nv
         notes += filter(None, [disagreement(fits, first, count)])
-    stribeck = joint_torques.choose_stribeck(arm.model, parts, unknowns, constraints.free, first)
+    stribeck = joint_torques.choose_stribeck(arm.model, parts, options, constraints.free, first)
     if stribeck.any():
         first = fitter.fit(parts, stribeck)
     ends = np.cumsum([len(part.samples.torque) for part in parts])[:-1]
@@ -279,18 +280,18 @@ def identify_bodies(
         noise = part.noise._replace(torque=part.noise.torque * misfit.widening)
         wider.append(part._replace(noise=noise))
     return RigidBodyEstimate(
-        arm._replace(recordings=tuple(recordings)), parameter_map, constraints, unknowns,
+        arm._replace(recordings=tuple(recordings)), parameter_map, constraints, options,
         stribeck, fitter.fit(wider, stribeck), tuple(misfits), tuple(lags_s), fitter.prior,
         tuple(notes),
     )  # fmt: skip
 
 
-def _check_unknown(plant: Plant, unknowns: JointUnknowns) -> None:
+def _check_unknown(plant: Plant, options: RigidBodyOptions) -> None:
     """Raise if a parameter is of friction or of rotors, and these are not unknown."""
     switches = {
-        'dof_armature': ('--armature', unknowns.armature),
-        'dof_damping': ('--friction', unknowns.friction != 'none'),
-        'dof_frictionloss': ('--friction', unknowns.dry),
+        'dof_armature': ('--armature', options.armature == 'unknown'),
+        'dof_damping': ('--friction', options.friction != 'none'),
+        'dof_frictionloss': ('--friction', options.dry),
     }
     for parameter in plant.parameters:
         option, unknown = switches.get(parameter.field, ('', True))

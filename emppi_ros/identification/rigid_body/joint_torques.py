@@ -14,11 +14,12 @@ import mujoco
 import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.config import key
+from emppi_ros.identification import methods
 from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion
 from emppi_ros.identification.rigid_body.torque_fit import TorqueFit, linear_columns
 from emppi_ros.recordings.noise import correlation_time
 
-Friction = Literal['stribeck', 'coulomb', 'viscous', 'none']
 DRY, STRIBECK, OFFSETS = 0, 1, 2  # columns of shapes and coefficients; one offset per recording
 _SPEEDS = (0.02, 0.04, 0.08, 0.15, 0.3)  # Stribeck velocities, relative to the largest speed
 _MIN_GAIN = 10.0  # of chi-squared per new parameter, in units of the residual
@@ -26,12 +27,26 @@ _RANK = 1e-8  # relative to the largest: smaller ones are unexcited
 
 
 @dataclass(frozen=True)
-class JointUnknowns:
-    """Unknowns of each joint besides the bodies."""
+class RigidBodyOptions:
+    """Options of the method `rigid-body`."""
 
-    friction: Friction = 'stribeck'  # and all that comes after it
-    armature: bool = True  # inertia of the rotor
-    offset: bool = True  # of the torque sensor
+    links: Literal['known', 'unknown'] = key(
+        'known', doc='whether bodies without a parameter are as in the scene, or unknown as well'
+    )
+    friction: Literal['stribeck', 'coulomb', 'viscous', 'none'] = key(
+        'stribeck',
+        doc='unknown friction of each joint: Stribeck friction (where the data show it) with all '
+        'of coulomb, dry friction with viscous, viscous friction, or none',
+    )
+    armature: Literal['unknown', 'known'] = key(
+        'unknown',
+        doc='whether the inertia of rotors is unknown; known: efforts do not contain its torque, '
+        "and commands that of the scene's",
+    )
+    offset: Literal['unknown', 'none'] = key(
+        'unknown', doc='whether the torque of each joint has an unknown offset in each recording'
+    )
+    spread: float = methods.spread()
 
     @property
     def dry(self) -> bool:
@@ -40,7 +55,7 @@ class JointUnknowns:
 
 
 def shapes(
-    parts: Sequence[DifferentiatedMotion], unknowns: JointUnknowns, stribeck: Array
+    parts: Sequence[DifferentiatedMotion], options: RigidBodyOptions, stribeck: Array
 ) -> Array:
     """
     Return the shapes (n, nv, 2 + R) of non-inertial torques in the samples of R recordings.
@@ -48,26 +63,26 @@ def shapes(
     `stribeck` (nv,) are Stribeck velocities, 0 for a joint without.
     """
     count = len(parts)
-    rows = [shapes_of(part, unknowns, stribeck, i, count) for i, part in enumerate(parts)]
+    rows = [shapes_of(part, options, stribeck, i, count) for i, part in enumerate(parts)]
     return np.concatenate(rows)
 
 
 def shapes_of(
-    part: DifferentiatedMotion, unknowns: JointUnknowns, stribeck: Array, index: int, count: int
+    part: DifferentiatedMotion, options: RigidBodyOptions, stribeck: Array, index: int, count: int
 ) -> Array:
     """Return the shapes (n, nv, 2 + count) of a part of the recording at an index."""
     shapes = np.zeros((*part.signs.shape, 2 + count))
-    shapes[:, :, DRY] = part.signs * unknowns.dry
+    shapes[:, :, DRY] = part.signs * options.dry
     near_rest = np.exp(-((part.samples.states[1] / np.where(stribeck, stribeck, 1.0)) ** 2))
     shapes[:, :, STRIBECK] = shapes[:, :, DRY] * near_rest * (stribeck > 0.0)
-    shapes[:, :, OFFSETS + index] = unknowns.offset
+    shapes[:, :, OFFSETS + index] = options.offset == 'unknown'
     return shapes
 
 
 def choose_stribeck(
     model: mujoco.MjModel,
     parts: Sequence[DifferentiatedMotion],
-    unknowns: JointUnknowns,
+    options: RigidBodyOptions,
     free: Bools,
     fit: TorqueFit,
 ) -> Array:
@@ -80,9 +95,9 @@ def choose_stribeck(
     """
     nv = model.nv
     chosen = np.zeros(nv)
-    if unknowns.friction != 'stribeck':
+    if options.friction != 'stribeck':
         return chosen
-    rows = linear_columns(model, fit.states, shapes(parts, unknowns, chosen), free)
+    rows = linear_columns(model, fit.states, shapes(parts, options, chosen), free)
     weight = 1.0 / np.sqrt(np.diagonal(fit.covariance, axis1=1, axis2=2))
     rows *= weight.ravel()[:, None]
     rows /= np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)
@@ -99,7 +114,7 @@ def choose_stribeck(
             speed = np.zeros(nv)
             speed[joint] = share * fastest[joint]
             column = np.zeros_like(white)
-            column[:, joint] = shapes(parts, unknowns, speed)[:, joint, STRIBECK]
+            column[:, joint] = shapes(parts, options, speed)[:, joint, STRIBECK]
             new = (weight * column).ravel()
             new -= basis @ (basis.T @ new)
             gain = float(new @ rest) ** 2 / max(float(new @ new), np.finfo(float).tiny)

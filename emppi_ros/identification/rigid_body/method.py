@@ -1,47 +1,22 @@
 """The method `rigid-body`: the bodies of an arm, from its torques."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict
+from typing import Any
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.config import key
-from emppi_ros.identification import methods
 from emppi_ros.identification.common import posterior_samples
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.methods import Identification, Method, RunSettings
-from emppi_ros.identification.rigid_body import inference, joint_torques, mjcf_export, report
+from emppi_ros.identification.rigid_body import inference, mjcf_export, report
 from emppi_ros.identification.rigid_body import recordings as arm_recordings
-from emppi_ros.identification.rigid_body.joint_torques import JointUnknowns
+from emppi_ros.identification.rigid_body.joint_torques import RigidBodyOptions
 from emppi_ros.identification.rigid_body.mjcf_export import BodyInertial
 from emppi_ros.recordings.recordings import Recording
 
 _OVERSAMPLING = 4  # samples per sample of the prior: some lie outside of the bounds
 _SIGNIFICANT = 3.0  # standard deviations of a rotor inertia that is written
 _STAGES = 3  # of the progress bar
-
-
-@dataclass(frozen=True)
-class RigidBodyOptions:
-    """Options of the method `rigid-body`."""
-
-    links: Literal['known', 'unknown'] = key(
-        'known', doc='whether bodies without a parameter are as in the scene, or unknown as well'
-    )
-    friction: joint_torques.Friction = key(
-        'stribeck',
-        doc='unknown friction of each joint: Stribeck friction (where the data show it) with all '
-        'of coulomb, dry friction with viscous, viscous friction, or none',
-    )
-    armature: Literal['unknown', 'known'] = key(
-        'unknown',
-        doc='whether the inertia of rotors is unknown; known: efforts do not contain its torque, '
-        "and commands that of the scene's",
-    )
-    offset: Literal['unknown', 'none'] = key(
-        'unknown', doc='whether the torque of each joint has an unknown offset in each recording'
-    )
-    spread: float = methods.spread()
 
 
 class RigidBodyMethod(Method):
@@ -57,14 +32,10 @@ class RigidBodyMethod(Method):
         """Fit each recording alone, then all together."""
         plant.require_inverse()
         with run.progress('rigid-body', _STAGES, 'stages') as advance:
-            unknowns = JointUnknowns(
-                options.friction, options.armature == 'unknown', options.offset == 'unknown'
-            )
-            arm = arm_recordings.read(
-                plant, *recordings, held_out=run.held_out, armature=unknowns.armature
-            )
+            armature = options.armature == 'unknown'
+            arm = arm_recordings.read(plant, *recordings, held_out=run.held_out, armature=armature)
             advance(1)
-            estimate = inference.identify_bodies(plant, arm, options.links == 'known', unknowns)
+            estimate = inference.identify_bodies(plant, arm, options)
             advance(2)
             draws = report.draw(estimate, 1.0, posterior_samples.PRIOR_SAMPLES, run.seed)
             forecasts = report.forecast(estimate, draws)
@@ -96,11 +67,11 @@ class RigidBodyMethod(Method):
             },
             prior_samples,
             forecasts=lambda: report.futures(arm, forecasts, run.seed),
-            to_mjcf=lambda: to_mjcf(plant, summary, unknowns),
+            to_mjcf=lambda: to_mjcf(plant, summary, options),
         )
 
 
-def to_mjcf(plant: Plant, summary: dict[str, Any], unknowns: JointUnknowns) -> str:
+def to_mjcf(plant: Plant, summary: dict[str, Any], options: RigidBodyOptions) -> str:
     """
     Return the scene with the estimated bodies, friction and rotors.
 
@@ -112,9 +83,9 @@ def to_mjcf(plant: Plant, summary: dict[str, Any], unknowns: JointUnknowns) -> s
     joints = {
         'armature': {n: x for n, x in summary['armature'].items() if x > _SIGNIFICANT * sd[n] > 0}
     }
-    if unknowns.friction != 'none':
+    if options.friction != 'none':
         joints['damping'] = summary['friction']
-    if unknowns.dry:
+    if options.dry:
         joints['frictionloss'] = {n: max(x, 0.0) for n, x in summary['dry_friction'].items()}
     step = float(plant.model.opt.timestep)
     return mjcf_export.to_mjcf(arm_recordings.scene_file_of(plant), bodies, joints, step)

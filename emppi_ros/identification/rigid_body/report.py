@@ -168,7 +168,7 @@ def forecast(estimate: RigidBodyEstimate, draws: PosteriorDraws) -> list[TorqueF
             continue
         states, torque = part.samples
         shapes = joint_torques.shapes_of(
-            part, estimate.unknowns, estimate.stribeck, index, len(held_out)
+            part, estimate.options, estimate.stribeck, index, len(held_out)
         )
         rows = regressor(model, *states)
         bodies = (np.vstack([parameters, draws.bodies]) @ rows.T).reshape(-1, *torque.shape)
@@ -196,7 +196,7 @@ def least_squares(estimate: RigidBodyEstimate) -> Array:
     model, free = estimate.arm.model, estimate.constraints.free
     parts = [recording.training for recording in estimate.arm.recordings]
     samples, _ = motion_samples.concatenate(parts)
-    shapes = joint_torques.shapes(parts, estimate.unknowns, estimate.stribeck)
+    shapes = joint_torques.shapes(parts, estimate.options, estimate.stribeck)
     rows = torque_fit.linear_columns(model, samples.states, shapes, free)
     fixed = regressor(model, *samples.states)[:, ~free] @ estimate.fit.parameters[~free]
     units = np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)
