@@ -5,7 +5,7 @@ from pathlib import Path
 import sys
 from typing import Any
 
-from emppi_ros.calibration import hardware, recommendation, report, results, settings
+from emppi_ros.calibration import recommendation, report, results, settings
 from emppi_ros.calibration.belief_scores import SETTLING_S
 from emppi_ros.calibration.recommendation import Recommendation
 from emppi_ros.calibration.runs import CalibrationRun, RunResult, compute
@@ -70,7 +70,7 @@ def calibrate(options: argparse.Namespace) -> None:
     chosen = recommendation.recommend(finished, compared)
     folder = options.out or Path('out/calibrate') / task.name
     folder.mkdir(parents=True, exist_ok=True)
-    origin = report.provenance(options.words, hardware.describe())
+    origin = report.provenance(options.words, report.describe_machine())
     for path in results.write(folder, task, finished, compared, chosen, origin):
         print(f'wrote {path}', file=sys.stderr)
     written = write_settings(options.task, chosen.setting, folder) if options.write else None

@@ -111,10 +111,7 @@ def summarize(forecasts: Sequence[HeldOutForecast], prefix: str = '') -> dict[st
     """Return the error of forecasts, and how many measurements their bands contain."""
     errors = {prefix + name: error for name, error in forecast_error(forecasts).items()}
     shares = np.mean([inside(part) for part in forecasts], axis=0).tolist()
-    return {
-        'held_out_error': errors,
-        'held_out_inside_90': dict(zip(errors, shares, strict=True)),
-    }
+    return {'held_out_error': errors, 'held_out_inside_90': dict(zip(errors, shares, strict=True))}
 
 
 def inside(held_out: HeldOutForecast) -> list[float]:

@@ -12,9 +12,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, InertialPrior
-from emppi_ros.identification.rigid_body.mjcf_export import BodyInertial
-from emppi_ros.identification.rigid_body.regressor import (
+from emppi_ros.identification.rigid_body.arm import (
     ARMATURE,
     BODY_PARAMETERS,
     FRICTION,
@@ -22,6 +20,8 @@ from emppi_ros.identification.rigid_body.regressor import (
     model_parameters,
     pseudo_inertia,
 )
+from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, InertialPrior
+from emppi_ros.identification.rigid_body.mjcf_export import BodyInertial
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 

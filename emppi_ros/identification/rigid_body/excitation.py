@@ -10,13 +10,13 @@ import numpy as np
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.rigid_body import arm, excitation_trajectory
+from emppi_ros.identification.rigid_body.arm import ARMATURE
 from emppi_ros.identification.rigid_body.body_posterior import InertialPrior
 from emppi_ros.identification.rigid_body.excitation_trajectory import (
     ExcitationTrajectory,
     FourierMotion,
     MotionLimits,
 )
-from emppi_ros.identification.rigid_body.regressor import ARMATURE
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.rigid_body.regressor import regressor
+from emppi_ros.identification.rigid_body.arm import regressor
 
 HARMONICS = 5
 _GRID = 100  # samples per period for finding peaks

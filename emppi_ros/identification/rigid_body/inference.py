@@ -16,12 +16,12 @@ from emppi_ros.identification.rigid_body import (
     motion_samples,
     torque_fit,
 )
+from emppi_ros.identification.rigid_body.arm import BODY_PARAMETERS
 from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, InertialPrior
 from emppi_ros.identification.rigid_body.composite_bodies import ParameterMap
 from emppi_ros.identification.rigid_body.joint_torques import RigidBodyOptions
 from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion
 from emppi_ros.identification.rigid_body.recordings import ArmRecording, RecordedArm
-from emppi_ros.identification.rigid_body.regressor import BODY_PARAMETERS
 from emppi_ros.identification.rigid_body.torque_fit import TorqueFit
 from emppi_ros.model import scene
 from emppi_ros.recordings.noise import correlation_time

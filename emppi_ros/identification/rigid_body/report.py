@@ -19,16 +19,11 @@ from emppi_ros.identification.rigid_body import (
     motion_samples,
     torque_fit,
 )
+from emppi_ros.identification.rigid_body.arm import ARMATURE, BODY_PARAMETERS, FRICTION, regressor
 from emppi_ros.identification.rigid_body.inference import RigidBodyEstimate
 from emppi_ros.identification.rigid_body.joint_torques import DRY, OFFSETS, STRIBECK
 from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion
 from emppi_ros.identification.rigid_body.recordings import RecordedArm
-from emppi_ros.identification.rigid_body.regressor import (
-    ARMATURE,
-    BODY_PARAMETERS,
-    FRICTION,
-    regressor,
-)
 from emppi_ros.model import scene
 from emppi_ros.recordings.signals import joint_units
 

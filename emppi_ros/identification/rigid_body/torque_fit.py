@@ -17,13 +17,13 @@ import numpy as np
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.rigid_body import arm
+from emppi_ros.identification.rigid_body.arm import regressor
 from emppi_ros.identification.rigid_body.body_posterior import (
     BodyConstraints,
     InertialPrior,
     fit_bodies,
 )
 from emppi_ros.identification.rigid_body.motion_samples import MotionNoise, MotionSamples
-from emppi_ros.identification.rigid_body.regressor import regressor
 
 _PRIOR_SCALE = 10.0  # prior sd of non-inertial torques, in units of the rms torque
 _UNUSED = 1e-6  # likewise, where the shape is zero: the coefficient is, too

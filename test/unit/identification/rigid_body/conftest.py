@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identification.rigid_body import arm, regressor
+from emppi_ros.identification.rigid_body import arm
 from emppi_ros.identification.rigid_body.motion_samples import MotionNoise, MotionSamples
 
 sys.path.insert(0, str(Path(__file__).parent))  # the modules beside this one
@@ -24,8 +24,8 @@ def are_consistent():
     """Return a function that says which bodies (B,) are physically consistent, up to rounding."""
 
     def judge(parameters):
-        rows = parameters.reshape(-1, regressor.BODY_PARAMETERS)
-        least = [np.linalg.eigvalsh(regressor.pseudo_inertia(row))[0] for row in rows]
+        rows = parameters.reshape(-1, arm.BODY_PARAMETERS)
+        least = [np.linalg.eigvalsh(arm.pseudo_inertia(row))[0] for row in rows]
         size = np.abs(rows[:, :10]).max(axis=1)
         positive = (rows[:, 0] > 0.0) & (rows[:, 10:] >= 0.0).all(axis=1)
         return (np.array(least) > -1e-9 * size) & positive

@@ -11,7 +11,7 @@ from emppi_ros.identification.rigid_body import (
     composite_bodies,
     mjcf_export,
 )
-from emppi_ros.identification.rigid_body.regressor import (
+from emppi_ros.identification.rigid_body.arm import (
     model_parameters,
     pseudo_inertia,
     regressor,

@@ -11,13 +11,13 @@ from emppi_ros.identification.rigid_body import (
     body_posterior,
     excitation_trajectory,
 )
-from emppi_ros.identification.rigid_body.motion_samples import MotionNoise, MotionSamples
-from emppi_ros.identification.rigid_body.regressor import (
+from emppi_ros.identification.rigid_body.arm import (
     ARMATURE,
     BODY_PARAMETERS,
     model_parameters,
     regressor,
 )
+from emppi_ros.identification.rigid_body.motion_samples import MotionNoise, MotionSamples
 
 WEAK = body_posterior.InertialPrior(weight=1e-6)
 
