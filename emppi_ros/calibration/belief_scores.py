@@ -76,11 +76,7 @@ def normal_log_score(mean: float, sd: float, truth: float) -> float:
 
 
 def rank(log_weights: Array, values: Array, truth: float, rng: np.random.Generator) -> int:
-    """
-    Return how many of DRAWS draws from weighted values (M,) are below the truth.
-
-    Of draws that equal the truth, a random number counts as below.
-    """
+    """Return how many of DRAWS draws of values (M,) are below the truth; equal ones at random."""
     shares = np.exp(weights.normalize(log_weights))
     draws = rng.choice(values, size=DRAWS, p=shares / shares.sum())
     below, equal = int((draws < truth).sum()), int((draws == truth).sum())

@@ -4,14 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from emppi_ros.calibration import (
-    plots,
-    recommendation,
-    report,
-    statistics,
-    summary,
-    truths,
-)
+from emppi_ros.calibration import plots, recommendation, report, statistics, summary, truths
 from emppi_ros.calibration.belief_scores import DRAWS, SETTLING_S
 from emppi_ros.calibration.recommendation import Recommendation
 from emppi_ros.calibration.runs import RunResult

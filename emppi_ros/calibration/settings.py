@@ -23,11 +23,7 @@ class BeliefSetting:
 
 
 def alternatives(config: BeliefConfig) -> list[BeliefSetting]:
-    """
-    Return the task's own settings, then others that differ in one or two ways.
-
-    `changes` stays: the truth is constant in these runs.
-    """
+    """Return the task's own settings, then others; `changes` stays, as the truth is constant."""
 
     def noise(factor: float) -> dict[str, Any]:
         """Return the standard deviations that are given, times a factor, to six digits."""

@@ -82,11 +82,7 @@ def mean_share(shares: Sequence[float]) -> MeanShare:
 
 
 def median(values: Sequence[float]) -> Median:
-    """
-    Return the median with a distribution-free interval between two of the values.
-
-    Fewer than six values have no such interval of 95 %.
-    """
+    """Return the median with a distribution-free 95 % interval, which needs six values or more."""
     ordered, total = np.sort(values), len(values)
     centre = float(np.median(ordered))
     rank = int(stats.binom.ppf(0.5 * (1.0 - CONFIDENCE), total, 0.5))  # values below the interval

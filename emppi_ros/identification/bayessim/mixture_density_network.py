@@ -166,11 +166,7 @@ def split(network: Network, outputs: Array) -> Heads:
 def loss_and_gradient(
     network: Network, inputs: Array, targets: Array
 ) -> tuple[float, list[Layer]]:
-    """
-    Return the mean of -log q(theta | x) over pairs, and its derivatives.
-
-    `inputs` are (N, X), `targets` (N, P). A scale at its bound has no derivative.
-    """
+    """Return the mean of -log q(theta | x) over pairs (N, X), (N, P), and its derivatives."""
     values = activations(network, inputs)
     heads = split(network, values[-1])
     deviation = targets[:, None] - heads.means
@@ -183,6 +179,7 @@ def loss_and_gradient(
     share = np.exp(parts - total[:, None])[..., None]  # of each component, given theta
     size = network.parameters
     below = np.tril_indices(size, -1)
+    # a scale at its bound has no derivative
     inside = (heads.log_scales > _LOG_SCALES[0]) & (heads.log_scales < _LOG_SCALES[1])
     slopes = (
         softmax(heads.logits, axis=1) - share[..., 0],

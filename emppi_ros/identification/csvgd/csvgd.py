@@ -70,11 +70,7 @@ def median_bandwidth(x: Array) -> float:
 
 
 def rbf_kernel(x: Array, bandwidth: float) -> tuple[Array, Array]:
-    """
-    Return the kernel matrix (N, N) and the repulsive term (N, D) of all particles.
-
-    The repulsive term is the sum over j of the derivative of k(x_j, x_i) by x_j.
-    """
+    """Return the kernel (N, N), and the sums (N, D) over j of the slopes of k(x_j, x_i) by x_j."""
     kernel = np.exp(-cdist(x, x, 'sqeuclidean') / bandwidth)
     return kernel, (2.0 / bandwidth) * (kernel.sum(axis=1)[:, None] * x - kernel @ x)
 
@@ -107,11 +103,7 @@ def stein_newton_step(
 
 
 def _newton_direction(z: Array, now: Evaluation, stiffness: float, damping: Array) -> Array:
-    """
-    Return the step (N, D) of each particle z (N, D), before its length is limited.
-
-    `damping` (N,) is the multiple of each curvature's own diagonal that is added to it.
-    """
+    """Return unlimited steps (N, D); `damping` (N,) is a share of each curvature's diagonal."""
     # the kernel's metric is the posterior's curvature, not the prior's: particles that are far
     # apart in it do not influence each other
     root = np.linalg.cholesky(now.curvature.mean(axis=0) + np.eye(z.shape[1]))

@@ -164,11 +164,7 @@ def _noise_advice(learned: TrainingData, converged: ConvergedParticles) -> list[
 def forecast(
     learned: TrainingData, converged: ConvergedParticles, theta: Array, threads: int = 0
 ) -> list[Array]:
-    """
-    Return forecasts (N, T, S) of the held-out parts by parameters (N, P).
-
-    They begin where the particles end: each its own, or all of the parameters at the only one.
-    """
+    """Return forecasts (N, T, S) of held-out parts by parameters (N, P), from the final states."""
     problem, results = learned.problem, []
     for ends, (earlier, later) in zip(converged.ends, learned.parts, strict=True):
         if not later.steps:
@@ -178,6 +174,7 @@ def forecast(
         ensemble.write(theta)
         inputs = Inputs(np.concatenate([earlier.ctrl, later.ctrl]))
         steps = earlier.steps - 1 + np.arange(later.steps)[None]
+        # each from its own, or all from the only one
         starts = np.broadcast_to(ends, (len(theta), ends.shape[1]))
         results.append(roll_out(ensemble, inputs, steps, starts[:, None])[0][:, 0])
     return results

@@ -140,11 +140,7 @@ def continuity(
 
 
 class ParticleSimulation:
-    """
-    Evaluates N particles on this machine, or in blocks on the workers of a cluster.
-
-    Particles are independent of one another, so any partition gives the same bits.
-    """
+    """Evaluates N particles here or on a cluster; any partition of them gives the same bits."""
 
     def __init__(
         self,

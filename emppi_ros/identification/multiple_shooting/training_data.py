@@ -92,11 +92,7 @@ def prepare(
 
 
 def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Motion, Array, Bools]:
-    """
-    Return the motion at the model's time steps, and its states (N, nq + nv).
-
-    The last array (N, nq + nv) is false where a position or velocity is only interpolated.
-    """
+    """Return the motion at the model's steps, its states (N, nq + nv), and which were measured."""
     motion = resample(recording, model, steps_per_sample=MAX_STEPS_PER_SAMPLE)
     if motion.applied.any():
         where = next(s.where for s in recording.signals.values() if s.kind in ('torque', 'effort'))

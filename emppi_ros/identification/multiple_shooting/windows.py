@@ -31,13 +31,9 @@ _LAG_RATE = 2.0 / 9.0  # of the number of lags (Newey and West 1994)
 
 @dataclass(frozen=True)
 class Windows:
-    """
-    W windows of h steps, of one or more recordings.
+    """W windows of h steps, of one or more recordings, each with the configuration at its start."""
 
-    The start of a window is the configuration at its first step; the h next ones are compared.
-    """
-
-    measured: Array  # (W, 1 + h, nv) positions
+    measured: Array  # (W, 1 + h, nv) positions: those after the first are compared
     observed: Bools  # (W, 1 + h, nv) where they were measured
     steps: Ints  # (W, h) step of the motion at which each simulation step begins
     recordings: Ints  # (W,) index of the recording

@@ -107,11 +107,7 @@ def model_parameters(model: mujoco.MjModel) -> Array:
 
 
 def with_parameters(model: mujoco.MjModel, parameters: Array) -> mujoco.MjModel:
-    """
-    Return a copy with other parameters (12 B,), in the order of `regressor`.
-
-    Inconsistent parameters are allowed for `motion_torques`, but not for `torque_jacobian`.
-    """
+    """Return a copy with parameters (12 B,); `torque_jacobian` needs consistent ones."""
     changed = copy.deepcopy(model)
     for body, row in enumerate(parameters.reshape(-1, BODY_PARAMETERS), 1):
         mass = row[0] if abs(row[0]) > _MIN_MASS else _MIN_MASS

@@ -75,14 +75,11 @@ class Misfit(NamedTuple):
 
 
 def measure_misfit(torque: Array, residuals: Array, covariance: Array) -> Misfit:
-    """
-    Return the misfit of residuals (n, nv) of torques (n, nv), given the expected covariance.
-
-    Correlation counts if it is significant: its standard error is sqrt(22 / n) for white noise.
-    """
+    """Return the misfit of residuals (n, nv) of torques (n, nv), given the expected covariance."""
     square = np.mean(residuals**2, axis=0)
     variance = np.diagonal(covariance, axis1=1, axis2=2).mean(axis=0)
     times = np.array([correlation_time(column) for column in residuals.T])
+    # of white noise, the standard error is sqrt(22 / n)
     times[times < 1.0 + _STANDARD_ERRORS * np.sqrt(22.0 / len(residuals))] = 1.0
     rms = np.sqrt(square)
     return Misfit(
@@ -227,11 +224,7 @@ class _Fitter(NamedTuple):
 def identify_bodies(
     plant: Plant, arm: RecordedArm, options: RigidBodyOptions
 ) -> RigidBodyEstimate:
-    """
-    Return the bodies that explain all recordings; IdentificationError if they explain nothing.
-
-    Each recording is fitted alone first, so that errors name the recording.
-    """
+    """Return the bodies that explain all recordings; IdentificationError if they do not."""
     parameter_map = composite_bodies.map_parameters(
         plant.parameters, arm.model, arm.parts, options.links == 'known'
     )
@@ -244,6 +237,7 @@ def identify_bodies(
     )
     fitter = _Fitter(arm.model, InertialPrior(), constraints, options)
     recordings, fits, lags_s, notes = [], [], [], list[str]()
+    # each recording is fitted alone first, so that errors name it
     for given in arm.recordings:
         recording = given
         with named_errors(recording.name):

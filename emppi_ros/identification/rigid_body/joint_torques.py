@@ -57,11 +57,7 @@ class RigidBodyOptions:
 def shapes(
     parts: Sequence[DifferentiatedMotion], options: RigidBodyOptions, stribeck: Array
 ) -> Array:
-    """
-    Return the shapes (n, nv, 2 + R) of non-inertial torques in the samples of R recordings.
-
-    `stribeck` (nv,) are Stribeck velocities, 0 for a joint without.
-    """
+    """Return shapes (n, nv, 2 + R) of non-inertial torques, of `stribeck` velocities (nv,) or 0."""
     count = len(parts)
     rows = [shapes_of(part, options, stribeck, i, count) for i, part in enumerate(parts)]
     return np.concatenate(rows)

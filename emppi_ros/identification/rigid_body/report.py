@@ -183,11 +183,7 @@ def forecast(estimate: RigidBodyEstimate, draws: PosteriorDraws) -> list[TorqueF
 
 
 def least_squares(estimate: RigidBodyEstimate) -> Array:
-    """
-    Return the unknowns (p,) by ordinary least squares, for comparison.
-
-    All torques have the same weight, and bodies may be inconsistent.
-    """
+    """Return the unknowns (p,) by ordinary least squares: equal weights, any bodies."""
     model, free = estimate.arm.model, estimate.constraints.free
     parts = [recording.training for recording in estimate.arm.recordings]
     samples, _ = motion_samples.concatenate(parts)

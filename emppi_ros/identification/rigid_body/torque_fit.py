@@ -34,15 +34,11 @@ _RANK = 1e-8  # relative to the largest: smaller ones are unexcited
 
 
 class NormalEquations(NamedTuple):
-    """
-    Normal equations of bodies after elimination of non-inertial torques.
-
-    The coefficients of non-inertial torques given bodies b are `constant` - `gain` b.
-    """
+    """Normal equations of bodies after elimination of non-inertial torques."""
 
     information: Array  # (12 B, 12 B) X' S^-1 X
     score: Array  # (12 B,) X' S^-1 y
-    constant: Array  # (nv e,)
+    constant: Array  # (nv e,); coefficients given bodies b are `constant` - `gain` b
     gain: Array  # (nv e, 12 B)
     of_coefficients: Array  # (nv e, nv e) information about coefficients given bodies
     joints: int

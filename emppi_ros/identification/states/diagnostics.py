@@ -30,11 +30,7 @@ _BETTER = 0.5  # of the variance that the residuals cause
 
 
 def check_model(fit: StatesEstimate) -> None:
-    """
-    Raise IdentificationError if the model does not explain the motion.
-
-    Degrees of freedom that depend on no parameter, such as an object in a hand, are not checked.
-    """
+    """Raise IdentificationError if the model does not explain what depends on a parameter."""
     model, uncertainty = fit.plant.model, fit.uncertainty
     joints = scene.names(model, 'joint')
     for part, deviation, impulse in zip(
@@ -111,11 +107,8 @@ def note_deviations(
 
 
 def note_correlation(fit: StatesEstimate) -> list[str]:
-    """
-    Return a note on the joints whose residuals are correlated by more than the error of that.
-
-    The standard error of the correlation time of n white residuals is sqrt(22 / n) samples.
-    """
+    """Return a note on joints whose residuals are correlated by more than the error of that."""
+    # of n white residuals, the standard error is sqrt(22 / n) samples
     times, joints = fit.uncertainty.correlation, scene.names(fit.plant.model, 'joint')
     high = times > 1.0 + _SIGNIFICANT * np.sqrt(22.0 / _counts(fit.motion))
     high &= fit.uncertainty.affected
@@ -221,13 +214,10 @@ def _delay(motion: Motion, steps: int) -> Motion:
 def note_timing(
     fit: StatesEstimate, recordings: Sequence[Recording], held_out: float
 ) -> tuple[float | None, list[str]]:
-    """
-    Return the lag of the commands [s] if there is one, and notes on what biases the estimates.
-
-    A step that is too long looks like a lag, so the lag is not mentioned beside it.
-    """
+    """Return the lag of the commands [s], if any, and notes on what biases the estimates."""
     lag, correlated = estimate_lag(fit), note_correlation(fit)
     notes = [] if lag is None else lag.notes
+    # a step that is too long looks like a lag, which is not mentioned beside it
     if correlated:
         shorter = _find_shorter_step(fit, recordings, held_out)
         if shorter is not None:
