@@ -18,8 +18,7 @@ from emppi_ros.identification.common.posterior_samples import knowledge_levels
 from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.identification.multiple_shooting import particle_summary, training_data
 from emppi_ros.identification.multiple_shooting.particle_summary import diagnose, explain
-from emppi_ros.identification.multiple_shooting.problem import LIMIT
-from emppi_ros.identification.multiple_shooting.training_data import TrainingData
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT, TrainingData
 from emppi_ros.identification.multiple_shooting.window_search import (
     MAX_ITERATIONS,
     WindowEstimate,

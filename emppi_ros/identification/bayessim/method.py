@@ -28,7 +28,7 @@ from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.common.posterior_samples import PRIOR_SAMPLES, knowledge_levels
 from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.identification.multiple_shooting import training_data
-from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
+from emppi_ros.identification.multiple_shooting.training_data import ShootingProblem
 from emppi_ros.model import scene
 from emppi_ros.parallel import workers
 from emppi_ros.recordings.recordings import Recording, recording_digests

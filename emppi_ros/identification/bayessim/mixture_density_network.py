@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri, softmax
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.identification.multiple_shooting.problem import LIMIT
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT
 
 _EDGE = 1e-15  # of the probability: a point on a bound counts as just inside
 _LOG_SCALES = -6.0, 10.0  # bounds of the log of a root's diagonal

@@ -18,7 +18,7 @@ import numpy as np
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.bayessim.summaries import SUMMARIES, check_length
-from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT, ShootingProblem
 from emppi_ros.identification.multiple_shooting.windows import roll_out
 from emppi_ros.model.ensemble import Ensemble
 from emppi_ros.parallel.workers import Share

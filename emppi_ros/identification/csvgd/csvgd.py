@@ -19,12 +19,12 @@ from scipy.spatial.distance import cdist
 from emppi_ros.core.arrays import Array
 from emppi_ros.identification.csvgd.mcmc_refinement import McmcRefinement
 from emppi_ros.identification.multiple_shooting.particles import initial_particles
-from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
 from emppi_ros.identification.multiple_shooting.target_density import (
     Evaluation,
     ParticleSimulation,
     select_particles,
 )
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT, ShootingProblem
 from emppi_ros.parallel.workers import Share
 
 _MIN_BANDWIDTH = 1e-12  # coinciding particles do not repel one another

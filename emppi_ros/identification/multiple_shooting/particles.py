@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.stats import qmc
 
 from emppi_ros.core.arrays import Array, Bools
-from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT, ShootingProblem
 from emppi_ros.identification.multiple_shooting.windows import STEP, perturb_starts, roll_out
 from emppi_ros.model.ensemble import Ensemble
 

@@ -10,7 +10,7 @@ from emppi_ros.identification.multiple_shooting.particles import (
     MultipleShooting,
     WindowTrajectories,
 )
-from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT, ShootingProblem
 from emppi_ros.parallel.workers import Share
 
 

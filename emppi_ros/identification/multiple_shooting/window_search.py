@@ -27,8 +27,7 @@ from emppi_ros.identification.multiple_shooting.particles import (
     initial_particles,
     sobol_parameters,
 )
-from emppi_ros.identification.multiple_shooting.problem import LIMIT
-from emppi_ros.identification.multiple_shooting.training_data import TrainingData
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT, TrainingData
 
 DIVISIONS = 8, 4, 2, 1  # of a window, in searches in which they are independent
 CONTINUITY_WEIGHTS = 1e4, 1e10  # of the searches after these

@@ -31,7 +31,7 @@ _LAG_RATE = 2.0 / 9.0  # of the number of lags (Newey and West 1994)
 
 @dataclass(frozen=True)
 class Windows:
-    """W windows of h steps, of one or more recordings, each with the configuration at its start."""
+    """W windows of h steps, of one or more recordings, with the configurations at their starts."""
 
     measured: Array  # (W, 1 + h, nv) positions: those after the first are compared
     observed: Bools  # (W, 1 + h, nv) where they were measured

@@ -15,12 +15,12 @@ from emppi_ros.identification.multiple_shooting.particles import (
     MultipleShooting,
     initial_particles,
 )
-from emppi_ros.identification.multiple_shooting.problem import LIMIT
 from emppi_ros.identification.multiple_shooting.target_density import (
     ParticleSimulation,
     evaluate,
     log_likelihood,
 )
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.parallel import workers
 
