@@ -57,7 +57,7 @@ class RigidBodyOptions:
 def shapes(
     parts: Sequence[DifferentiatedMotion], options: RigidBodyOptions, stribeck: Array
 ) -> Array:
-    """Return shapes (n, nv, 2 + R) of non-inertial torques; `stribeck` (nv,) velocities may be 0."""
+    """Return shapes (n, nv, 2 + R) of non-inertial torques; `stribeck` (nv,) may have zeros."""
     count = len(parts)
     rows = [shapes_of(part, options, stribeck, i, count) for i, part in enumerate(parts)]
     return np.concatenate(rows)
