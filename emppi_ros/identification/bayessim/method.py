@@ -29,9 +29,8 @@ from emppi_ros.identification.common.posterior_samples import PRIOR_SAMPLES, kno
 from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.identification.multiple_shooting import training_data
 from emppi_ros.identification.multiple_shooting.training_data import ShootingProblem
-from emppi_ros.model import scene
 from emppi_ros.parallel import workers
-from emppi_ros.recordings.recordings import Recording, recording_digests
+from emppi_ros.recordings.recordings import Recording
 
 _FEWEST = 500  # pairs
 _UNLIKE = 0.01  # share of test summaries that are as far from the others
@@ -83,14 +82,8 @@ class BayesSimMethod(Method):
             PairSimulation, problem, find_starts(problem), options.summary, run.seed
         )
         settings = {**asdict(options), 'step_s': problem.model.opt.timestep, 'seed': run.seed}
-        dependencies = {
-            'model': scene.digest(plant.model),
-            'data': recording_digests(recordings),
-            'lag_s': run.lag_s,
-            'parameters': [asdict(parameter) for parameter in problem.parameters],
-            **settings,
-        }
-        saved = Checkpoint(run.out, dependencies, run.overwrite)
+        parameters = [asdict(parameter) for parameter in problem.parameters]
+        saved = Checkpoint(run, plant.model, recordings, parameters=parameters, **settings)
         with checkpoint.removed_on_error(run.out):
             pairs = _simulate(recipe, options, saved, run)
             learned = _learn(pairs, options, run)

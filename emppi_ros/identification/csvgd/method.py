@@ -25,12 +25,10 @@ from emppi_ros.identification.multiple_shooting.particle_summary import (
 )
 from emppi_ros.identification.multiple_shooting.target_density import ParticleSimulation
 from emppi_ros.identification.multiple_shooting.training_data import TrainingData
-from emppi_ros.model import scene
 from emppi_ros.parallel import workers
 from emppi_ros.recordings.recordings import (
     Recording,
     named_errors,
-    recording_digests,
     recording_names,
 )
 
@@ -98,15 +96,15 @@ class CsvgdMethod(Method):
         inferred = []
         with checkpoint.removed_on_error(run.out, len(datasets)):
             for index, (data, share) in enumerate(zip(datasets, shares, strict=True)):
-                key = {
-                    'model': scene.digest(plant.model),
-                    'data': recording_digests(recordings),
-                    'lag_s': run.lag_s,
+                saved = Checkpoint(
+                    run,
+                    plant.model,
+                    recordings,
+                    index,
                     **settings,
-                    'parameters': [asdict(p) for p in data.problem.parameters],
-                    'noise': data.problem.noise.tolist(),
-                }
-                saved = Checkpoint(run.out, key, run.overwrite, index)
+                    parameters=[asdict(p) for p in data.problem.parameters],
+                    noise=data.problem.noise.tolist(),
+                )
                 part = replace(config, particles=len(share), windows=data.windows)
                 inferred.append(_infer(plant, data, part, saved, run))
         systems = [system for system, _ in inferred]

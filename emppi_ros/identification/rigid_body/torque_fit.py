@@ -23,7 +23,7 @@ from emppi_ros.identification.rigid_body.body_posterior import (
     InertialPrior,
     fit_bodies,
 )
-from emppi_ros.identification.rigid_body.motion_samples import MotionNoise, MotionSamples
+from emppi_ros.identification.rigid_body.motion_samples import MotionSamples
 
 _PRIOR_SCALE = 10.0  # prior sd of non-inertial torques, in units of the rms torque
 _UNUSED = 1e-6  # likewise, where the shape is zero: the coefficient is, too
@@ -96,7 +96,7 @@ def _by_joint(shapes: Array) -> Array:
 def fit_torques(
     model: mujoco.MjModel,
     samples: MotionSamples,
-    noise: MotionNoise,
+    noise: MotionSamples,
     prior: InertialPrior,
     constraints: BodyConstraints,
     shapes: Array,

@@ -17,7 +17,7 @@ from emppi_ros.identification.rigid_body.arm import (
     model_parameters,
     regressor,
 )
-from emppi_ros.identification.rigid_body.motion_samples import MotionNoise, MotionSamples
+from emppi_ros.identification.rigid_body.motion_samples import MotionSamples
 
 WEAK = body_posterior.InertialPrior(weight=1e-6)
 
@@ -32,7 +32,7 @@ def _recording(panda, rng, rows=150):
 
 def test_without_noise_the_true_torques_are_predicted(panda, rng):
     recording, other = _recording(panda, rng), _recording(panda, rng)
-    none = MotionNoise(np.zeros((3, 7)), np.full(7, 1e-6))
+    none = MotionSamples(np.zeros((3, 7)), np.full(7, 1e-6))
     found = fit_torques(panda, recording, none, WEAK)
     torque = arm.motion_torques(arm.with_parameters(panda, found.parameters), other.states)
     # a prior of 1e-6 observations with 1e-6 N m each; the worst direction has about 1e-4 of that
