@@ -11,9 +11,8 @@ import numpy as np
 from emppi_ros.calibration import summary
 from emppi_ros.calibration.belief_scores import DRAWS
 from emppi_ros.calibration.recommendation import HIGH, LOW
-from emppi_ros.calibration.runs import RunResult
+from emppi_ros.calibration.runs import CENTRAL, RunResult, central_interval
 from emppi_ros.calibration.summary import ParameterSummary, SettingSummary
-from emppi_ros.calibration.truths import CENTRAL, central_interval
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import BLUE, GREY, INK, ORANGE
 from emppi_ros.viz.report.plots import label, styled

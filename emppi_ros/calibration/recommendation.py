@@ -6,9 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from emppi_ros.calibration import settings, statistics, summary
-from emppi_ros.calibration.runs import RunResult
-from emppi_ros.calibration.settings import OWN, BeliefSetting
+from emppi_ros.calibration import statistics, summary
+from emppi_ros.calibration.runs import OWN, BeliefSetting, RunResult, as_keys
 from emppi_ros.calibration.statistics import Median
 from emppi_ros.calibration.summary import ParameterSummary, SettingSummary
 
@@ -141,7 +140,7 @@ def _recommended(chosen: Recommendation) -> Iterator[str]:
     else:
         why = 'calibrated, and the best log score of those as cheap'
         why = why if chosen.calibrated else 'the best log score'
-        yield f'Recommended: {name} (belief: {settings.as_keys(chosen.setting)}), {why}.'
+        yield f'Recommended: {name} (belief: {as_keys(chosen.setting)}), {why}.'
     holds = is_calibrated(checked)
     others = f'{checked.runs} other run{"s" * (checked.runs > 1)}'
     yield (

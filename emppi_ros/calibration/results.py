@@ -4,18 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from emppi_ros.calibration import plots, recommendation, report, statistics, summary, truths
+from emppi_ros.calibration import plots, recommendation, report, runs, statistics, summary
 from emppi_ros.calibration.belief_scores import DRAWS, SETTLING_S
 from emppi_ros.calibration.recommendation import Recommendation
-from emppi_ros.calibration.runs import RunResult
-from emppi_ros.calibration.settings import OWN, BeliefSetting
+from emppi_ros.calibration.runs import OWN, BeliefSetting, RunResult
 from emppi_ros.calibration.summary import ParameterSummary, SettingSummary
 from emppi_ros.tasks.task import Task
 
 NAME = 'calibration.md'
 METHOD = (
     'Each run is a simulated closed loop with true values from the prior, also after success; in '
-    f'every {truths.BEYOND_EVERY}th run, one lies beyond the central {100 * truths.CENTRAL:.0f} % '
+    f'every {runs.BEYOND_EVERY}th run, one lies beyond the central {100 * runs.CENTRAL:.0f} % '
     'of its prior, up to the bound of the parameter. All settings of the belief are compared on '
     'the same measurements and commands, which were recorded with the settings as they are. True '
     'values stay constant, so the runs say nothing about `changes`.\n\n'

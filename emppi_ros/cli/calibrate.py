@@ -5,12 +5,18 @@ from pathlib import Path
 import sys
 from typing import Any
 
-from emppi_ros.calibration import recommendation, report, results, settings
+from emppi_ros.calibration import recommendation, report, results
 from emppi_ros.calibration.belief_scores import SETTLING_S
 from emppi_ros.calibration.recommendation import Recommendation
-from emppi_ros.calibration.runs import CalibrationRun, RunResult, compute
-from emppi_ros.calibration.settings import BeliefSetting
-from emppi_ros.calibration.truths import draw as draw_truths
+from emppi_ros.calibration.runs import (
+    BeliefSetting,
+    CalibrationRun,
+    RunResult,
+    alternatives,
+    as_keys,
+    compute,
+    draw_truths,
+)
 from emppi_ros.cli import output
 from emppi_ros.cli.command import Command
 from emppi_ros.core import paths, yaml_edit
@@ -58,7 +64,7 @@ def calibrate(options: argparse.Namespace) -> None:
             'settings are chosen on one half and checked on the other'
         )
     workers.check(options.jobs, None)
-    compared = settings.alternatives(task.belief)
+    compared = alternatives(task.belief)
     if options.write:  # not only after minutes of computing
         for setting in compared:
             edit(options.task, setting)
@@ -120,7 +126,7 @@ def _show(
         return
     for line in recommendation.sentences(finished, chosen):
         print(line)
-    keys = settings.as_keys(chosen.setting)
+    keys = as_keys(chosen.setting)
     if written is not None:
         print(f'wrote {written}' + (f' (belief: {keys})' if keys else ''))
     elif options.write:

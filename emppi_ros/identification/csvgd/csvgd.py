@@ -164,12 +164,12 @@ def infer(
     """
     simulation = ParticleSimulation(problem, settings.windows, settings.particles, threads, share)
     shooter, density = simulation.shooter, simulation.density
-    if state is not None:
-        z = state.z.copy()
-    elif begin is None:
+    if state is None:
         z = initial_particles(shooter)
-    else:
-        z = draw_particles(*begin, settings.particles, shooter.unknown, settings.seed)
+        if begin is not None:
+            z = draw_particles(*begin, settings.particles, shooter.unknown, settings.seed)
+        state = CsvgdState(0, z, np.ones(len(z)))
+    iteration, z, damping = int(state.iteration), state.z.copy(), state.damping
     now = density(z)
     refinement = McmcRefinement(density, simulation.make_continuous, shooter, settings.seed)
     last = settings.iterations
@@ -179,9 +179,6 @@ def infer(
     stiffnesses = np.geomspace(*settings.stiffness, max(4 * svgd_end // 5, 1))
     if begin is not None:
         svgd_end, stiffnesses = draws_start, stiffnesses[-1:]
-    iteration, damping = 0, np.ones(len(z))
-    if state is not None:
-        iteration, damping = int(state.iteration), state.damping
     while iteration < last:
         watch(CsvgdState(iteration, z, damping), now.log_p)
         if iteration < svgd_end:

@@ -128,8 +128,6 @@ class Inputs(NamedTuple):
 
 def make_ensemble(plant: Plant, models: int, rollouts: int, threads: int = 0) -> Ensemble:
     """Return the models of a plant whose parameters are those of the registry."""
-    if len(plant.parameters) != len(plant.unknowns):
-        raise IdentificationError('this method needs a task or a model file')
     return Ensemble(plant.model, plant.parameters, models, rollouts, threads)
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.calibration import belief_scores
-from emppi_ros.calibration.runs import JudgedParameter, RunResult, SettingResult
-from emppi_ros.calibration.settings import OWN
+from emppi_ros.calibration.runs import OWN, JudgedParameter, RunResult, SettingResult
 
 NOISE = 0.5
 PARTICLES = 200

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.calibration import belief_scores, recommendation, summary
-from emppi_ros.calibration.settings import OWN
+from emppi_ros.calibration.runs import OWN
 
 RUNS = 400
 # the seed is fixed; a calibrated belief fails with one seed out of a thousand

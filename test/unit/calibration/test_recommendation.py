@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.calibration import recommendation, summary
-from emppi_ros.calibration.settings import OWN, BeliefSetting
+from emppi_ros.calibration.runs import OWN, BeliefSetting
 
 EXACT, NARROW, BIASED, VAGUE = (1.0, 0.0), (0.25, 0.0), (1.0, 4.0), (3.0, 0.0)
 RUNS = 80

@@ -7,7 +7,7 @@ import pytest
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.rigid_body import (
     arm,
-    excitation_trajectory,
+    excitation,
     motion_samples,
     regressor,
 )
@@ -62,12 +62,8 @@ def test_torque_jacobians_match_finite_differences(panda, rng):
 
 
 def test_noise_is_estimated_from_a_moving_arm(panda, rng, add_noise):
-    motion = excitation_trajectory.random_motion(
-        excitation_trajectory.MotionLimits(*_limits(panda)), 10.0, rng
-    )
-    states = excitation_trajectory.evaluate_motion(
-        motion, np.linspace(0.0, 20.0, 2000, endpoint=False)
-    )
+    motion = excitation.random_motion(excitation.MotionLimits(*_limits(panda)), 10.0, rng)
+    states = excitation.evaluate_motion(motion, np.linspace(0.0, 20.0, 2000, endpoint=False))
     clean = motion_samples.MotionSamples(states, arm.motion_torques(panda, states))
     noisy, noise = add_noise(clean, 0.1, 0.05, rng)
     estimate = estimate_noise(noisy)

@@ -9,7 +9,7 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.rigid_body import (
     arm,
     body_posterior,
-    excitation_trajectory,
+    excitation,
 )
 from emppi_ros.identification.rigid_body.arm import (
     ARMATURE,
@@ -24,8 +24,8 @@ WEAK = body_posterior.InertialPrior(weight=1e-6)
 
 def _recording(panda, rng, rows=150):
     limits = arm_experiment.limits_of('panda')
-    states = excitation_trajectory.evaluate_motion(
-        excitation_trajectory.random_motion(limits, 10.0, rng), 20.0 * np.arange(rows) / rows
+    states = excitation.evaluate_motion(
+        excitation.random_motion(limits, 10.0, rng), 20.0 * np.arange(rows) / rows
     )
     return MotionSamples(states, arm.motion_torques(panda, states))
 
