@@ -35,7 +35,7 @@ def cartpole(tmp_path: Path) -> Path:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare two settings only."""
-    monkeypatch.setattr(settings, 'alternatives', lambda _: [BeliefSetting(runs.OWN), SETTING])
+    monkeypatch.setattr(calibrate, 'alternatives', lambda _: [BeliefSetting(runs.OWN), SETTING])
 
 
 def run(path: object, *words: str) -> int:
