@@ -1,11 +1,9 @@
 """
 The overhead of a planning cycle over the physics that it needs.
 
-Cycles are timed along a closed-loop run, with its states and its belief. Each is timed as a whole
-(prediction to the start of the plan, noise, interpolation, rollouts with recording, costs,
-weights, plan) and compared with its floor: stepping the same rollouts (same simulations, states,
-controls, physics steps and threads) without recording. The prediction to the start of the plan
-also steps physics, but counts as overhead.
+Cycles of a closed-loop run are timed as a whole, and compared with their floor: stepping the same
+rollouts (simulations, states, controls, physics steps and threads) without recording. The
+prediction to the start of the plan also steps physics, but counts as overhead.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

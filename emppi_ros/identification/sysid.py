@@ -1,8 +1,4 @@
-"""
-The method `sysid`: one estimate by MuJoCo's least squares, as a reference for the other methods.
-
-Optimizer and covariance are those of `mujoco.sysid`, which would need the extra `mujoco[sysid]`.
-"""
+"""The method `sysid`: one estimate by the least squares of `mujoco.sysid`, as a reference."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,9 +1,4 @@
-"""
-The posterior of a recording from pairs of parameters and simulated summaries.
-
-A density of the parameters within their bounds, given a standardized summary, is learned from the
-pairs. Far from the summaries of all pairs it extrapolates.
-"""
+"""The posterior of a recording: a density of parameters given summaries, learned from pairs."""
 
 from collections.abc import Callable
 from dataclasses import replace

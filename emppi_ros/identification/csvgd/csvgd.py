@@ -79,14 +79,10 @@ def stein_newton_step(
     density: Callable[[Array], Evaluation],
     z: Array,
     now: Evaluation,
-    stiffness: float,
+    stiffness: float,  # nats: the second derivative of the constraint penalty
     damping: Array,
 ) -> tuple[Array, Evaluation, Array]:
-    """
-    Return the particles (N, D) after one step, the density there, and the next damping (N,).
-
-    `stiffness`, in nats, is the second derivative of the constraint penalty.
-    """
+    """Return particles (N, D) after a step, their density, and the next damping (N,)."""
 
     def merit(at: Evaluation) -> Array:
         force = 0.5 * stiffness * at.defects

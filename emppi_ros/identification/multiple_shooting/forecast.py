@@ -89,17 +89,12 @@ def forecast_parts(
     plant: Plant,
     thetas: Array,
     parts: Sequence[tuple[Motion, Motion]],
-    noise: Sequence[tuple[Array, Array | None]],
+    noise: Sequence[tuple[Array, Array | None]],  # scale of errors, covariance of impulses
     length: int,
     seed: int,
     threads: int = 0,
 ) -> list[HeldOutForecast]:
-    """
-    Return the forecasts of the held-out parts that are long enough.
-
-    `noise` has the scale of errors and the covariance of impulses for each of the `parts`; the
-    first _SAMPLES of `thetas` are used. The other arguments are those of `forecast`.
-    """
+    """Return the forecasts of long enough held-out parts, by the first of `thetas` (N, P)."""
     forecasts = (
         forecast(plant, thetas[:_SAMPLES], scale, *part, length, seed, threads, impulses)
         for part, (scale, impulses) in zip(parts, noise, strict=True)

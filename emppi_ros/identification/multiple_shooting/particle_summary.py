@@ -183,12 +183,7 @@ def forecast(
 def forecast_pieces(
     plant: Plant, learned: TrainingData, theta: Array, errors: Array, seed: int, threads: int = 0
 ) -> list[HeldOutForecast]:
-    """
-    Return forecasts by parameters (N, P) of held-out parts that are not explained as a whole.
-
-    They begin anew every half a second. `errors` (G, nq + nv) are root mean squares of what the
-    model leaves in the windows of each recording.
-    """
+    """Return forecasts that begin anew; `errors` (G, nq + nv) are rms residuals of windows."""
     length = len(learned.problem.controls) // learned.windows
     noise, mean = [], theta.mean(axis=0)
     for (earlier, _), scale in zip(learned.parts, errors[:, : plant.model.nq], strict=True):

@@ -95,15 +95,11 @@ def _residuals(shooter: MultipleShooting, windows: WindowTrajectories) -> Array:
 
 
 def _start_deviations(shooter: MultipleShooting, z: Array) -> tuple[Ints, Array, Array]:
-    """
-    Return where the starts of recordings are in z, their deviations from measurements, precisions.
-
-    Shapes are (G, S), (N, G, S) and (S,). The standard deviation of unmeasured components is their
-    spread over all trajectories: 1 in its unit.
-    """
+    """Return places (G, S) of recordings' starts in z, deviations (N, G, S), precisions (S,)."""
     windows = shooter.firsts[shooter.first :]  # none if the start is exact
     columns = np.arange(shooter.unknown, shooter.size).reshape(-1, shooter.states)[windows]
     deviation = shooter.starts(z)[:, windows] - shooter.measured_starts()[windows]
+    # unmeasured components have their spread over all trajectories: 1 in its unit
     return columns, deviation, np.minimum(shooter.problem.noise / shooter.scale, 1.0) ** -2
 
 

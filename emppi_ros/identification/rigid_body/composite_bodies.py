@@ -1,8 +1,4 @@
-"""
-Composite bodies: torques only show the sum of a scene's bodies that are welded together.
-
-For a body to be identified, the others of its composite are taken from the scene.
-"""
+"""Composite bodies: torques only show the sum of bodies that are welded together."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -85,11 +81,7 @@ def map_parameters(
     parts: Sequence[CompositePart],
     links: bool,
 ) -> ParameterMap:
-    """
-    Return the bodies that have the parameters; IdentificationError if torques cannot show one.
-
-    With `links` false, all bodies of the arm are identified: without named parts, the link.
-    """
+    """Return the bodies of parameters, or all unless `links`; IdentificationError for others."""
     joints = scene.names(arm, 'joint')
     body_indices, identified = [], dict[int, CompositePart]()
     for parameter in parameters:

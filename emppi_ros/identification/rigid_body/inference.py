@@ -114,14 +114,10 @@ def note_misfit(model: mujoco.MjModel, misfit: Misfit, why: str) -> str:
 
 
 def disagreement(alone: Sequence[TorqueFit], together: TorqueFit, numbers: int) -> str:
-    """
-    Return a message if recordings do not agree, else an empty string.
-
-    If those fitted alone agree on `numbers` common parameters, chi-squared rises in a joint fit by
-    about that many for each recording but one.
-    """
+    """Return a message if recordings do not agree, else an empty string."""
     before, after = sum(_chi_squared(fit) for fit in alone), _chi_squared(together)
     size = together.residuals.size
+    # recordings that agree on `numbers` parameters raise chi-squared by about these, but for one
     gain = after - before - (len(alone) - 1) * numbers
     if gain < max(_SIGNIFICANT**2, 0.5 * (after - size)):
         return ''

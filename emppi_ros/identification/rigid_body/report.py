@@ -198,11 +198,7 @@ def least_squares(estimate: RigidBodyEstimate) -> Array:
 def summarize_forecasts(
     recorded: RecordedArm, forecasts: Sequence[TorqueForecast]
 ) -> dict[str, dict[str, float]]:
-    """
-    Return rms forecast errors of joints: in N m (or N), in standard deviations, and in percent.
-
-    Percent are of the standard deviation of torques, and also given for ordinary least squares.
-    """
+    """Return rms errors of joints: in N m (or N), in sd, and in percent of the sd of torques."""
     if not forecasts:
         return {}
     measured = np.concatenate([part.held_out.samples.torque for part in forecasts])

@@ -156,12 +156,7 @@ def fit_growing(
     threads: int,
     progress: Callable[[float], None],
 ) -> GrowingFits:
-    """
-    Return the estimates from windows of growing length, each from the one before.
-
-    They grow as long as the errors stay those of the shortest windows, in which errors of the
-    model have no time to accumulate.
-    """
+    """Return estimates from windows that grow while errors stay those of the shortest ones."""
     theta, fits = plant.initial, list[ShootingEstimate]()
     for length in lengths:
         cut = windows.cut(motion, length)

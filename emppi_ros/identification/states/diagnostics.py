@@ -73,12 +73,7 @@ def _inertial_forces(fit: StatesEstimate, part: slice) -> Array:
 def note_deviations(
     fit: StatesEstimate, names: Sequence[str], recordings: Sequence[Recording]
 ) -> list[str]:
-    """
-    Return a note on the joints whose states deviate from the measurements by more than noise.
-
-    Smoothing removes more than the noise, so only the sampling error of its standard deviation
-    counts, which is a share of 1 / sqrt(2 n) for n samples.
-    """
+    """Return a note on joints whose states deviate from the measurements by more than noise."""
     deviations, joints = [], scene.names(fit.plant.model, 'joint')
     for name, recording, rows, deviation in zip(
         names, recordings, fit.motion.parts, fit.uncertainty.observation_sd, strict=True
@@ -91,6 +86,7 @@ def note_deviations(
             noise = smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)
             if noise is None:
                 continue
+            # smoothing removes more than noise: only the sampling error of its sd counts
             fewest = min(len(signal.values), rows.stop - rows.start)
             if deviation[dof] > noise * (1.0 + _SIGNIFICANT / np.sqrt(2.0 * fewest)):
                 deviations.append(
@@ -231,12 +227,7 @@ def note_timing(
 def _find_shorter_step(
     fit: StatesEstimate, recordings: Sequence[Recording], held_out: float
 ) -> float | None:
-    """
-    Return the physical step if residuals cause less than half of the variance with it.
-
-    None if the plant's own step is as good, if commands lag with the other step, too, or if there
-    is no estimate with it.
-    """
+    """Return the physical step if residuals cause less than half of the variance with it."""
     step = physical_step(recordings, fit.plant.model)
     if fit.plant.model.opt.timestep < _SHORTER * step:
         return None

@@ -129,12 +129,7 @@ def fit_recordings(
 
 
 def draw_samples(result: StatesEstimate, spread: float, seed: int) -> Array:
-    """
-    Return samples (n, P) of the linearised posterior, with its correlations.
-
-    Parameters that were not excited are equal in all samples. `spread` multiplies the standard
-    deviations, which the paper finds too small by several times (section 4.5).
-    """
+    """Return samples (n, P) of the linearised posterior, `spread` times as wide (section 4.5)."""
     kept = posterior_samples.excited(result.knowledge)
     covariance = spread**2 * result.uncertainty.covariance
     return posterior_samples.draw_linearised(result.plant, result.theta, covariance, kept, seed)
