@@ -79,20 +79,17 @@ class RecordedEnsemble(Ensemble):
 class RecordedPlanner(Planner):
     """Planner that keeps the rollouts of its last plan."""
 
+    ensemble: RecordedEnsemble
+
     def __init__(
         self, task: Task, seed: int | np.random.Generator = 0, models: int | None = None
     ) -> None:
         """Create the ensemble; call `set_belief` before the first plan."""
         super().__init__(task, seed, models)
         of = self.ensemble
-        self.ensemble = self._recorded = RecordedEnsemble(
+        self.ensemble = RecordedEnsemble(
             of.model, of.parameters, of.models, of.rollouts, self.config.threads
         )
-
-    @property
-    def last_rollouts(self) -> Rollouts:
-        """The rollouts of the last plan; AttributeError before the first one."""
-        return self._recorded.last
 
 
 class TimedPlanner(RecordedPlanner):
@@ -111,7 +108,7 @@ class TimedPlanner(RecordedPlanner):
         noise = self._random.bit_generator.state
         Planner.plan_from(copy.copy(self), *args, **kwargs)
         self._random.bit_generator.state = noise
-        begin, controls = self.last_rollouts
+        begin, controls = self.ensemble.last
         floor_first = len(self.pairs) % 2 == 0
         floor = stepping_s(self.ensemble, begin, controls) if floor_first else 0.0
         began = time.perf_counter()

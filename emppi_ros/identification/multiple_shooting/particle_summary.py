@@ -140,25 +140,25 @@ def check(plant: Plant, learned: TrainingData, converged: ConvergedParticles) ->
     total = len(converged.theta) + converged.stranded
     fewest = max(_MIN_CONVERGED_SHARE * total, min(posterior_samples.MIN_PARTICLES, total))
     if len(converged.theta) < fewest:
-        advice = '; '.join([*_noise_advice(learned, converged), 'give more iterations'])
+        advice = [_noise_advice(learned, converged), 'give more iterations']
         raise IdentificationError(
             f'only {len(converged.theta)} of {total} particles explain the recording as well as '
-            f'the best: {advice}'
+            f'the best: {"; ".join(filter(None, advice))}'
         )
     posterior_samples.excited(converged.knowledge)
 
 
-def _noise_advice(learned: TrainingData, converged: ConvergedParticles) -> list[str]:
-    """Return advice on `--noise` where residuals exceed the noise, as a list of messages."""
+def _noise_advice(learned: TrainingData, converged: ConvergedParticles) -> str:
+    """Return advice on `--noise` where residuals exceed the noise, or ''."""
     rms, noise = np.sqrt(np.mean(converged.residual_rms**2, axis=0)), learned.problem.noise
     names = measurement_names(learned.problem.model)
     told = [f'{names[i]}={rms[i]:.3g}' for i in np.flatnonzero(rms > _EXCESS_NOISE * noise)]
     if not told:
-        return []
-    return [
+        return ''
+    return (
         'the model leaves more than the noise, so that the posterior is too narrow: '
         f'give --noise {" ".join(told)}'
-    ]
+    )
 
 
 def forecast(
@@ -214,7 +214,7 @@ def diagnose(system: SystemResult) -> dict[str, Any]:
         del diagnostics['defect']
     if system.pieces:
         diagnostics |= window_forecast.summarize(system.pieces, 'position/')
-    if notes := [*filter(None, [learned.note]), *_noise_advice(learned, system.converged)]:
+    if notes := [*filter(None, [learned.note, _noise_advice(learned, system.converged)])]:
         diagnostics['notes'] = '; '.join(notes)
     return diagnostics
 

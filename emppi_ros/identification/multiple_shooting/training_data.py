@@ -58,12 +58,7 @@ class ShootingProblem:
     continuous: bool = True  # from window to window, unless the model does not explain that
 
     def __post_init__(self) -> None:
-        """Raise IdentificationError if the model, limits or noise do not fit."""
-        if not self.model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET.value:
-            raise IdentificationError(
-                'the model resets itself when it diverges, which hides the divergence: '
-                'expected <flag autoreset="disable"/>, as set by model.scene.load'
-            )
+        """Raise IdentificationError if limits or noise do not fit."""
         for p in self.parameters:
             if not (math.isfinite(p.lower) and math.isfinite(p.upper)):
                 raise IdentificationError(

@@ -49,6 +49,9 @@ class InertialPrior(NamedTuple):
         return np.array([*inertial, self.friction, self.armature])
 
 
+PRIOR = InertialPrior()
+
+
 class BodyConstraints(NamedTuple):
     """Prior knowledge of B bodies: each is the sum of `fixed` and a body with prior `like`."""
 

@@ -16,7 +16,7 @@ from emppi_ros.identification.rigid_body.arm import (
     model_parameters,
     pseudo_inertia,
 )
-from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, InertialPrior
+from emppi_ros.identification.rigid_body.body_posterior import PRIOR, BodyConstraints
 from emppi_ros.identification.rigid_body.mjcf_export import BodyInertial
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
@@ -135,7 +135,7 @@ def constraints_from_scene(
     Free are the bodies to identify, with priors centered at the scene, viscous friction if
     `viscous`, and the inertia of rotors about `rotors` (nv,), if given; else these are zero.
     """
-    typical = InertialPrior().parameters()
+    typical = PRIOR.parameters()
     rows = model_parameters(arm).reshape(-1, BODY_PARAMETERS)
     like, fixed = rows.copy(), np.zeros_like(rows)
     free = np.ones(rows.shape, np.bool_)

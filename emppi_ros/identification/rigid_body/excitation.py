@@ -19,7 +19,7 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.rigid_body import arm
 from emppi_ros.identification.rigid_body.arm import ARMATURE
-from emppi_ros.identification.rigid_body.body_posterior import InertialPrior
+from emppi_ros.identification.rigid_body.body_posterior import PRIOR
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 
@@ -360,7 +360,7 @@ def _sample(trajectory: ExcitationTrajectory) -> Array:
 
 def typical_prior(model: mujoco.MjModel) -> tuple[Array, Array]:
     """Return the noise of torques (nv,), and the spread (12 B,) of typical bodies."""
-    spread = InertialPrior().spread()
+    spread = PRIOR.spread()
     spread[ARMATURE] = 0.0  # the motion is for the bodies
     return np.full(model.nv, _TORQUE_SD), np.tile(spread, model.nbody - 1)
 

@@ -17,7 +17,7 @@ from emppi_ros.identification.rigid_body import (
     torque_fit,
 )
 from emppi_ros.identification.rigid_body.arm import BODY_PARAMETERS
-from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, InertialPrior
+from emppi_ros.identification.rigid_body.body_posterior import PRIOR, BodyConstraints
 from emppi_ros.identification.rigid_body.composite_bodies import ParameterMap
 from emppi_ros.identification.rigid_body.joint_torques import RigidBodyOptions
 from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion
@@ -182,7 +182,6 @@ class RigidBodyEstimate(NamedTuple):
     fit: TorqueFit  # of all recordings together
     misfits: tuple[Misfit, ...]  # of each recording
     lags_s: tuple[float, ...]  # lag of torques behind the motion in each recording
-    prior: InertialPrior
     notes: tuple[str, ...]  # warnings
 
 
@@ -190,16 +189,13 @@ class _Fitter(NamedTuple):
     """What the fits of one or several recordings share."""
 
     model: mujoco.MjModel
-    prior: InertialPrior
     constraints: BodyConstraints
     options: RigidBodyOptions
 
     def fit(self, parts: Sequence[DifferentiatedMotion], stribeck: Array) -> TorqueFit:
         samples, noise = motion_samples.concatenate(parts)
         shapes = joint_torques.shapes(parts, self.options, stribeck)
-        return torque_fit.fit_torques(
-            self.model, samples, noise, self.prior, self.constraints, shapes
-        )
+        return torque_fit.fit_torques(self.model, samples, noise, PRIOR, self.constraints, shapes)
 
     def fit_alone(self, recording: ArmRecording) -> tuple[TorqueFit, float, Misfit]:
         """Return a fit, its lag of torques [s] and its misfit; IdentificationError if unusable."""
@@ -231,7 +227,7 @@ def identify_bodies(
         arm.rotors if options.armature == 'unknown' else None,
         options.friction != 'none',
     )
-    fitter = _Fitter(arm.model, InertialPrior(), constraints, options)
+    fitter = _Fitter(arm.model, constraints, options)
     recordings, fits, lags_s, notes = [], [], [], list[str]()
     # each recording is fitted alone first, so that errors name it
     for given in arm.recordings:
@@ -271,7 +267,7 @@ def identify_bodies(
         wider.append(part._replace(noise=noise))
     return RigidBodyEstimate(
         arm._replace(recordings=tuple(recordings)), parameter_map, constraints, options,
-        stribeck, fitter.fit(wider, stribeck), tuple(misfits), tuple(lags_s), fitter.prior,
+        stribeck, fitter.fit(wider, stribeck), tuple(misfits), tuple(lags_s),
         tuple(notes),
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.identification.rigid_body import inference, mjcf_export, report
 from emppi_ros.identification.rigid_body import recordings as arm_recordings
+from emppi_ros.identification.rigid_body.body_posterior import PRIOR
 from emppi_ros.identification.rigid_body.joint_torques import RigidBodyOptions
 from emppi_ros.identification.rigid_body.mjcf_export import BodyInertial
 from emppi_ros.recordings.recordings import Recording
@@ -61,7 +62,7 @@ class RigidBodyMethod(Method):
             {
                 **asdict(options),
                 'window_s': [recording.training.window_s for recording in estimate.arm.recordings],
-                'weight': estimate.prior.weight,
+                'weight': PRIOR.weight,
                 'seed': run.seed,
                 'held_out': run.held_out,
             },

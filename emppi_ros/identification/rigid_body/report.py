@@ -53,7 +53,7 @@ def draw(estimate: RigidBodyEstimate, spread: float, count: int, seed: int) -> P
     score = estimate.fit.normal.score / spread**2
     rng = np.random.default_rng(seed)
     drawn = body_posterior.sample_bodies(
-        information, score, estimate.prior, estimate.constraints, count, rng
+        information, score, body_posterior.PRIOR, estimate.constraints, count, rng
     )
     return PosteriorDraws(drawn, estimate.fit.normal.draw(drawn, spread, rng))
 

@@ -1,6 +1,5 @@
 """Windows are pieces of one trajectory, and derivatives are those of the density."""
 
-import copy
 import dataclasses
 import functools
 import importlib
@@ -128,13 +127,6 @@ def test_coordinates_and_parameters_are_one_another(swing):
 def test_problems_that_make_no_sense_are_errors(swing, change, match):
     with pytest.raises(IdentificationError, match=match):
         dataclasses.replace(swing, **change)
-
-
-def test_a_model_that_hides_its_divergence_is_an_error(swing):
-    hiding = copy.copy(swing.model)
-    hiding.opt.disableflags = 0
-    with pytest.raises(IdentificationError, match='resets itself .* autoreset="disable"'):
-        dataclasses.replace(swing, model=hiding)
 
 
 def test_a_particle_that_diverges_has_no_density_and_moves_nobody(swing):
