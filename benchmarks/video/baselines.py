@@ -7,8 +7,12 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError, import_optional
-from emppi_ros.identification.multiple_shooting.particles import MultipleShooting, sobol_parameters
-from emppi_ros.identification.multiple_shooting.target_density import evaluate, log_likelihood
+from emppi_ros.identification.multiple_shooting.particles import (
+    MultipleShooting,
+    evaluate,
+    log_likelihood,
+    sobol_parameters,
+)
 from emppi_ros.identification.multiple_shooting.training_data import LIMIT, ShootingProblem
 
 Sampler = Callable[[ShootingProblem, int, int, int], tuple[Array, int]]

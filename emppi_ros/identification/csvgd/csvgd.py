@@ -18,10 +18,10 @@ from scipy.spatial.distance import cdist
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.identification.csvgd.mcmc_refinement import McmcRefinement
-from emppi_ros.identification.multiple_shooting.particles import initial_particles
-from emppi_ros.identification.multiple_shooting.target_density import (
+from emppi_ros.identification.multiple_shooting.particles import (
     Evaluation,
     ParticleSimulation,
+    initial_particles,
     select_particles,
 )
 from emppi_ros.identification.multiple_shooting.training_data import LIMIT, ShootingProblem

@@ -21,8 +21,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from emppi_ros.core.arrays import Array, Bools
-from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
-from emppi_ros.identification.multiple_shooting.target_density import Evaluation, select_particles
+from emppi_ros.identification.multiple_shooting.particles import (
+    Evaluation,
+    MultipleShooting,
+    select_particles,
+)
 from emppi_ros.identification.multiple_shooting.training_data import LIMIT
 
 MAX_LOGIT = 11.0  # of unbounded parameters: leaves 2e-5 of the range to the limit

@@ -23,7 +23,7 @@ from emppi_ros.identification.multiple_shooting.particle_summary import (
     explain,
     summarize_all,
 )
-from emppi_ros.identification.multiple_shooting.target_density import ParticleSimulation
+from emppi_ros.identification.multiple_shooting.particles import ParticleSimulation
 from emppi_ros.identification.multiple_shooting.training_data import TrainingData
 from emppi_ros.parallel import workers
 from emppi_ros.recordings.recordings import (

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools, Ints
-from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
-from emppi_ros.identification.multiple_shooting.target_density import evaluate
+from emppi_ros.identification.multiple_shooting.particles import MultipleShooting, evaluate
 from emppi_ros.identification.multiple_shooting.training_data import TrainingData
 from emppi_ros.identification.multiple_shooting.window_search import (
     ResidualFunction,

@@ -14,8 +14,7 @@ from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.common.posterior_samples import knowledge_levels
 from emppi_ros.identification.methods import RunSettings
 from emppi_ros.identification.multiple_shooting import forecast as window_forecast
-from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
-from emppi_ros.identification.multiple_shooting.target_density import log_density
+from emppi_ros.identification.multiple_shooting.particles import MultipleShooting, log_density
 from emppi_ros.identification.multiple_shooting.training_data import (
     LIMIT,
     TrainingData,

@@ -21,9 +21,9 @@ import scipy.linalg
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.inferred_joints import displaced_models
-from emppi_ros.identification.multiple_shooting import target_density
 from emppi_ros.identification.multiple_shooting.particles import (
     MultipleShooting,
+    continuity,
     initial_particles,
     sobol_parameters,
 )
@@ -112,7 +112,7 @@ class ResidualFunction:
         for window in range(shooter.first, shooter.windows):
             columns = shooter.start_slice(window)
             full[window, ..., columns] = slopes[window, ..., shooter.unknown :]
-        defects, normals = target_density.continuity(shooter, point[None], windows)
+        defects, normals = continuity(shooter, point[None], windows)
         root = np.sqrt(self.weight)
         self.defect = float(np.sqrt(np.mean(defects**2))) if defects.size else 0.0
         self._value = np.concatenate([errors.ravel(), root * defects[0]])

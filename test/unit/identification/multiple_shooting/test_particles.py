@@ -12,11 +12,9 @@ from emppi_ros.identification.csvgd import csvgd
 from emppi_ros.identification.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identification.multiple_shooting.particles import (
     MultipleShooting,
-    initial_particles,
-)
-from emppi_ros.identification.multiple_shooting.target_density import (
     ParticleSimulation,
     evaluate,
+    initial_particles,
     log_likelihood,
 )
 from emppi_ros.identification.multiple_shooting.training_data import LIMIT
