@@ -8,11 +8,11 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.identification.common import posterior_samples
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.methods import Identification, Method, RunSettings
-from emppi_ros.identification.rigid_body import inference, mjcf_export, report
+from emppi_ros.identification.rigid_body import composite_bodies, inference, report
 from emppi_ros.identification.rigid_body import recordings as arm_recordings
 from emppi_ros.identification.rigid_body.body_posterior import PRIOR
+from emppi_ros.identification.rigid_body.composite_bodies import BodyInertial
 from emppi_ros.identification.rigid_body.joint_torques import RigidBodyOptions
-from emppi_ros.identification.rigid_body.mjcf_export import BodyInertial
 from emppi_ros.recordings.recordings import Recording
 
 _OVERSAMPLING = 4  # samples per sample of the prior: some lie outside of the bounds
@@ -89,4 +89,4 @@ def to_mjcf(plant: Plant, summary: dict[str, Any], options: RigidBodyOptions) ->
     if options.dry:
         joints['frictionloss'] = {n: max(x, 0.0) for n, x in summary['dry_friction'].items()}
     step = float(plant.model.opt.timestep)
-    return mjcf_export.to_mjcf(arm_recordings.scene_file_of(plant), bodies, joints, step)
+    return composite_bodies.to_mjcf(arm_recordings.scene_file_of(plant), bodies, joints, step)
