@@ -12,17 +12,15 @@ from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.rigid_body import (
     arm,
     composite_bodies,
-    joint_torques,
     motion_samples,
     torque_fit,
 )
 from emppi_ros.identification.rigid_body.arm import BODY_PARAMETERS
 from emppi_ros.identification.rigid_body.body_posterior import PRIOR, BodyConstraints
 from emppi_ros.identification.rigid_body.composite_bodies import ParameterMap
-from emppi_ros.identification.rigid_body.joint_torques import RigidBodyOptions
 from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion
 from emppi_ros.identification.rigid_body.recordings import ArmRecording, RecordedArm
-from emppi_ros.identification.rigid_body.torque_fit import TorqueFit
+from emppi_ros.identification.rigid_body.torque_fit import RigidBodyOptions, TorqueFit
 from emppi_ros.model import scene
 from emppi_ros.recordings.noise import correlation_time
 from emppi_ros.recordings.recordings import named_errors
@@ -194,14 +192,14 @@ class _Fitter(NamedTuple):
 
     def fit(self, parts: Sequence[DifferentiatedMotion], stribeck: Array) -> TorqueFit:
         samples, noise = motion_samples.concatenate(parts)
-        shapes = joint_torques.shapes(parts, self.options, stribeck)
+        shapes = torque_fit.shapes(parts, self.options, stribeck)
         return torque_fit.fit_torques(self.model, samples, noise, PRIOR, self.constraints, shapes)
 
     def fit_alone(self, recording: ArmRecording) -> tuple[TorqueFit, float, Misfit]:
         """Return a fit, its lag of torques [s] and its misfit; IdentificationError if unusable."""
         part, none = recording.training, np.zeros(self.model.nv)
         fit = self.fit([part], none)
-        shapes = joint_torques.shapes([part], self.options, none)
+        shapes = torque_fit.shapes([part], self.options, none)
         lag_s, share = torque_fit.estimate_lag(
             self.model, part.samples.states, shapes, self.constraints.free, fit, part.step_s
         )
@@ -251,7 +249,7 @@ def identify_bodies(
         first = fitter.fit(parts, np.zeros(arm.model.nv))
         count = np.count_nonzero(constraints.free) + arm.model.nv
         notes += filter(None, [disagreement(fits, first, count)])
-    stribeck = joint_torques.choose_stribeck(arm.model, parts, options, constraints.free, first)
+    stribeck = torque_fit.choose_stribeck(arm.model, parts, options, constraints.free, first)
     if stribeck.any():
         first = fitter.fit(parts, stribeck)
     ends = np.cumsum([len(part.samples.torque) for part in parts])[:-1]

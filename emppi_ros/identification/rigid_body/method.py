@@ -12,7 +12,7 @@ from emppi_ros.identification.rigid_body import composite_bodies, inference, rep
 from emppi_ros.identification.rigid_body import recordings as arm_recordings
 from emppi_ros.identification.rigid_body.body_posterior import PRIOR
 from emppi_ros.identification.rigid_body.composite_bodies import BodyInertial
-from emppi_ros.identification.rigid_body.joint_torques import RigidBodyOptions
+from emppi_ros.identification.rigid_body.torque_fit import RigidBodyOptions
 from emppi_ros.recordings.recordings import Recording
 
 _OVERSAMPLING = 4  # samples per sample of the prior: some lie outside of the bounds

@@ -15,15 +15,14 @@ from emppi_ros.identification.rigid_body import (
     arm,
     body_posterior,
     composite_bodies,
-    joint_torques,
     motion_samples,
     torque_fit,
 )
 from emppi_ros.identification.rigid_body.arm import ARMATURE, BODY_PARAMETERS, FRICTION, regressor
 from emppi_ros.identification.rigid_body.inference import RigidBodyEstimate
-from emppi_ros.identification.rigid_body.joint_torques import DRY, OFFSETS, STRIBECK
 from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion
 from emppi_ros.identification.rigid_body.recordings import RecordedArm
+from emppi_ros.identification.rigid_body.torque_fit import DRY, OFFSETS, STRIBECK
 from emppi_ros.model import scene
 from emppi_ros.recordings.signals import joint_units
 
@@ -38,7 +37,7 @@ class PosteriorDraws(NamedTuple):
     """Posterior samples."""
 
     bodies: Array  # (N, 12 B)
-    coefficients: Array  # (N, nv, e) of non-inertial torques, as in `joint_torques.shapes`
+    coefficients: Array  # (N, nv, e) of non-inertial torques, as in `torque_fit.shapes`
 
     def values(self, estimate: RigidBodyEstimate) -> Array:
         """Return the parameters (N, P)."""
@@ -162,7 +161,7 @@ def forecast(estimate: RigidBodyEstimate, draws: PosteriorDraws) -> list[TorqueF
         if part is None:
             continue
         states, torque = part.samples
-        shapes = joint_torques.shapes_of(
+        shapes = torque_fit.shapes_of(
             part, estimate.options, estimate.stribeck, index, len(held_out)
         )
         rows = regressor(model, *states)
@@ -187,7 +186,7 @@ def least_squares(estimate: RigidBodyEstimate) -> Array:
     model, free = estimate.arm.model, estimate.constraints.free
     parts = [recording.training for recording in estimate.arm.recordings]
     samples, _ = motion_samples.concatenate(parts)
-    shapes = joint_torques.shapes(parts, estimate.options, estimate.stribeck)
+    shapes = torque_fit.shapes(parts, estimate.options, estimate.stribeck)
     rows = torque_fit.linear_columns(model, samples.states, shapes, free)
     fixed = regressor(model, *samples.states)[:, ~free] @ estimate.fit.parameters[~free]
     units = np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)

@@ -12,7 +12,7 @@ from emppi_ros.cli import main
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.rigid_body import arm, inference, report
 from emppi_ros.identification.rigid_body import recordings as arm_recordings
-from emppi_ros.identification.rigid_body.joint_torques import RigidBodyOptions
+from emppi_ros.identification.rigid_body.torque_fit import RigidBodyOptions
 from emppi_ros.recordings.recordings import read_recording
 
 ARM = """
