@@ -10,7 +10,6 @@ from emppi_ros.identification import methods
 from emppi_ros.identification.common import posterior_samples
 from emppi_ros.identification.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.common.posterior_samples import knowledge_levels
 from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.identification.multiple_shooting import particle_summary, training_data
 from emppi_ros.identification.multiple_shooting.particle_summary import diagnose, explain
@@ -61,7 +60,7 @@ class SysidMethod(Method):
             advance(MAX_ITERATIONS)
         problem = replace(data.problem, continuous=result.worse is None)
         data = replace(data, problem=problem, windows=result.windows)
-        knowledge = knowledge_levels(result.sd)
+        knowledge = posterior_samples.knowledge_levels(result.sd)
         kept = posterior_samples.excited(knowledge)
         covariance = options.spread**2 * result.covariance + result.by_joints
         mean, ones = result.z[: len(covariance)], np.ones(len(covariance))

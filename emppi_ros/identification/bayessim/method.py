@@ -25,7 +25,6 @@ from emppi_ros.identification.common import checkpoint, posterior_samples
 from emppi_ros.identification.common.checkpoint import Checkpoint
 from emppi_ros.identification.common.figures import Convergence
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.common.posterior_samples import PRIOR_SAMPLES, knowledge_levels
 from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.identification.multiple_shooting import training_data
 from emppi_ros.identification.multiple_shooting.training_data import ShootingProblem
@@ -89,9 +88,9 @@ class BayesSimMethod(Method):
             learned = _learn(pairs, options, run)
             observed = recipe(1, 1).observed()
             rng = np.random.default_rng([run.seed, 1])
-            coordinates = learned.at(observed).sample(PRIOR_SAMPLES, rng)
+            coordinates = learned.at(observed).sample(posterior_samples.PRIOR_SAMPLES, rng)
             theta = problem.theta(coordinates)
-            knowledge = knowledge_levels(coordinates.std(axis=0))
+            knowledge = posterior_samples.knowledge_levels(coordinates.std(axis=0))
         summary = {
             **posterior_samples.summarize_samples(
                 plant.unknowns, theta, knowledge, coverage=learned.coverage.tolist()

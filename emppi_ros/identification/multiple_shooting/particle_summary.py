@@ -11,7 +11,6 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common import posterior_samples
 from emppi_ros.identification.common.figures import HeldOutForecast
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.common.posterior_samples import knowledge_levels
 from emppi_ros.identification.methods import RunSettings
 from emppi_ros.identification.multiple_shooting import forecast as window_forecast
 from emppi_ros.identification.multiple_shooting.particles import MultipleShooting, log_density
@@ -44,7 +43,7 @@ class ConvergedParticles(NamedTuple):
     @property
     def knowledge(self) -> tuple[str, ...]:
         """Knowledge of each parameter: found, vague or unexcited."""
-        return knowledge_levels(self.coordinates.std(axis=0))
+        return posterior_samples.knowledge_levels(self.coordinates.std(axis=0))
 
     @property
     def at_bound(self) -> list[bool]:

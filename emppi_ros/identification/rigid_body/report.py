@@ -10,7 +10,6 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common import posterior_samples
 from emppi_ros.identification.common.figures import HeldOutForecast
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.common.posterior_samples import knowledge_levels
 from emppi_ros.identification.rigid_body import (
     arm,
     body_posterior,
@@ -72,7 +71,7 @@ def summarize(plant: Plant, estimate: RigidBodyEstimate, draws: PosteriorDraws) 
         return dict(zip(names, values.tolist(), strict=True))
 
     summary = posterior_samples.summarize(
-        plant.unknowns, mode.values(estimate)[0], sd, knowledge_levels(shares)
+        plant.unknowns, mode.values(estimate)[0], sd, posterior_samples.knowledge_levels(shares)
     )
     summary |= {
         'bodies': {
