@@ -67,12 +67,7 @@ def share(hits: Sequence[bool]) -> Share:
 
 
 def mean_share(shares: Sequence[float]) -> MeanShare:
-    """
-    Return the mean of shares from 0 to 1 with its Wilson interval; needs at least one share.
-
-    Shares vary at most as much as single true or false values with the same mean, for which
-    the interval is made. With equal shares it is not empty, unlike that of a bootstrap.
-    """
+    """Return the mean of shares from 0 to 1, with the Wilson interval of true or false ones."""
     total, centre = len(shares), float(np.mean(shares))
     z = float(stats.norm.ppf(0.5 + 0.5 * CONFIDENCE))
     scale = 1.0 / (1.0 + z**2 / total)

@@ -114,16 +114,12 @@ def _newton_direction(z: Array, now: Evaluation, stiffness: float, damping: Arra
 
 
 def has_settled(before: Array, z: Array, curvature: Array) -> bool:
-    """
-    Return whether the particles (N, D) that moved did so by less than draws of a posterior differ.
-
-    The length of their mean step, in the metric of the mean curvature (N, D, D) and as an RMS over
-    coordinates, is compared with the standard error of the mean of as many draws.
-    """
+    """Return whether the mean step of particles (N, D) is below the error of as many draws."""
     moved = np.any(z != before, axis=1)
     if not moved.any():
         return False
     step = (z - before)[moved].mean(axis=0)
+    # in the metric of the mean curvature, and as an RMS over coordinates
     length = np.sqrt(step @ curvature.mean(axis=0) @ step / len(step))
     return bool(length < moved.sum() ** -0.5)
 

@@ -83,12 +83,7 @@ def shortest_length(motion: Motion) -> int:
 
 
 def guess_starts(windows: Windows, step_s: float) -> Array:
-    """
-    Return positions and velocities (W, 2 nv) at the starts, by a polynomial through each one.
-
-    It goes through the first MIN_SAMPLES samples. Where a window has too few, positions are those
-    measured, and velocities zero.
-    """
+    """Return positions and velocities (W, 2 nv) at starts, by polynomials through samples."""
     time = step_s * np.arange(windows.length + 1, dtype=np.float64)
     powers = time[:, None] ** np.arange(_DEGREE + 1)
     starts = np.zeros((windows.count, 2, windows.measured.shape[-1]))

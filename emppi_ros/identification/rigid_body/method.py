@@ -73,14 +73,9 @@ class RigidBodyMethod(Method):
 
 
 def to_mjcf(plant: Plant, summary: dict[str, Any], options: RigidBodyOptions) -> str:
-    """
-    Return the scene with the estimated bodies, friction and rotors.
-
-    Torques at the links do not have the inertia of rotors, so only a significant one is written.
-    MJCF has no Stribeck friction and no offset of torques.
-    """
+    """Return the scene with the estimated bodies, and what MJCF has of friction and rotors."""
     bodies = {name: BodyInertial(*row.values()) for name, row in summary['bodies'].items()}
-    sd = summary['armature_sd']
+    sd = summary['armature_sd']  # torques at the links do not have the inertia of rotors
     joints = {
         'armature': {n: x for n, x in summary['armature'].items() if x > _SIGNIFICANT * sd[n] > 0}
     }
