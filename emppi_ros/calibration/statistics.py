@@ -68,6 +68,7 @@ def share(hits: Sequence[bool]) -> Share:
 
 def mean_share(shares: Sequence[float]) -> MeanShare:
     """Return the mean of shares from 0 to 1, with the Wilson interval of true or false ones."""
+    # true or false values vary at least as much; equal shares have an interval, too
     total, centre = len(shares), float(np.mean(shares))
     z = float(stats.norm.ppf(0.5 + 0.5 * CONFIDENCE))
     scale = 1.0 / (1.0 + z**2 / total)

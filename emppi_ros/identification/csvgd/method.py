@@ -26,11 +26,7 @@ from emppi_ros.identification.multiple_shooting.particle_summary import (
 from emppi_ros.identification.multiple_shooting.particles import ParticleSimulation
 from emppi_ros.identification.multiple_shooting.training_data import TrainingData
 from emppi_ros.parallel import workers
-from emppi_ros.recordings.recordings import (
-    Recording,
-    named_errors,
-    recording_names,
-)
+from emppi_ros.recordings.recordings import Recording, named_errors, recording_names
 
 # of the continuity of windows, first and last; recordings are more exact than benchmark data
 STIFFNESS = 1e3, 1e10

@@ -87,7 +87,7 @@ def guess_starts(windows: Windows, step_s: float) -> Array:
     time = step_s * np.arange(windows.length + 1, dtype=np.float64)
     powers = time[:, None] ** np.arange(_DEGREE + 1)
     starts = np.zeros((windows.count, 2, windows.measured.shape[-1]))
-    starts[:, 0] = windows.measured[:, 0]
+    starts[:, 0] = windows.measured[:, 0]  # with too few samples, at rest
     for w, joint in np.ndindex(windows.count, starts.shape[-1]):
         rows = np.flatnonzero(windows.observed[w, :, joint])[:MIN_SAMPLES]
         if len(rows) > 2 * _DEGREE:

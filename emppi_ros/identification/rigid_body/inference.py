@@ -9,12 +9,7 @@ import numpy as np
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.rigid_body import (
-    arm,
-    composite_bodies,
-    motion_samples,
-    torque_fit,
-)
+from emppi_ros.identification.rigid_body import arm, composite_bodies, motion_samples, torque_fit
 from emppi_ros.identification.rigid_body.arm import BODY_PARAMETERS
 from emppi_ros.identification.rigid_body.body_posterior import PRIOR, BodyConstraints
 from emppi_ros.identification.rigid_body.composite_bodies import ParameterMap

@@ -149,13 +149,8 @@ class CommandLag(NamedTuple):
     """The delay of the commands."""
 
     steps: float
-    step_s: float
+    seconds: float
     explained: float  # share of the residual cost that the lag explains
-
-    @property
-    def seconds(self) -> float:
-        """The lag in s."""
-        return self.steps * self.step_s
 
     @property
     def notes(self) -> list[str]:
@@ -196,7 +191,7 @@ def estimate_lag(fit: StatesEstimate) -> CommandLag | None:
         return None
     steps = 0.5 * (earlier - later) / curvature
     explained = 0.5 * curvature * steps**2 / max(now, _MIN_COST)
-    return CommandLag(steps, float(plant.model.opt.timestep), explained)
+    return CommandLag(steps, steps * float(plant.model.opt.timestep), explained)
 
 
 def _delay(motion: Motion, steps: int) -> Motion:
