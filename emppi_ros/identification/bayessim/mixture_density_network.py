@@ -199,17 +199,12 @@ def loss_and_gradient(
 
 def train(
     config: TrainingConfig,
-    inputs: Array,
-    targets: Array,
+    inputs: Array,  # (N, X), of about unit variance
+    targets: Array,  # (N, P), likewise
     rng: np.random.Generator,
     progress: Callable[[int, float], None] = lambda *_: None,
 ) -> tuple[Network, Array]:
-    """
-    Return the network with the lowest loss on validation pairs, and that loss by epoch.
-
-    `inputs` (N, X) and `targets` (N, P) are pairs of about unit variance. The initial weights, the
-    validation pairs and the order of batches come from `rng`; `progress` gets epochs and loss.
-    """
+    """Return the network with the lowest loss on validation pairs, and that loss by epoch."""
     network = make(config, inputs.shape[1], targets.shape[1], rng)
     order = rng.permutation(len(inputs))
     held = max(1, round(config.validation * len(inputs)))

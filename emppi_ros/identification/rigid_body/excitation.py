@@ -106,12 +106,7 @@ def random_motion(limits: MotionLimits, period: float, rng: np.random.Generator)
 def information(
     model: mujoco.MjModel, motion: FourierMotion, torque_sd: Array, prior_sd: Array
 ) -> float:
-    """
-    Return the information of a motion about parameters: the decrease of entropy, in nats.
-
-    One period counts. `torque_sd` (nv,) is the noise of torques in N m, `prior_sd` (p,) that of
-    the parameters.
-    """
+    """Return the decrease of entropy [nats] by a period, for noise (nv,) [N m] and prior (p,)."""
     rows = scaled_regressor(model, motion, torque_sd, prior_sd, _SAMPLES)
     return 0.5 * float(np.linalg.slogdet(np.eye(len(prior_sd)) + rows.T @ rows)[1])
 
