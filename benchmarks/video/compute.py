@@ -26,7 +26,7 @@ from emppi_ros.identification import methods
 from emppi_ros.identification.bayessim.simulations import find_starts
 from emppi_ros.identification.methods import RunSettings
 from emppi_ros.identification.multiple_shooting import training_data
-from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
+from emppi_ros.identification.multiple_shooting.training_data import ShootingProblem
 
 SEEDS = range(100, 110)  # settings were chosen with 1 to 3, and from 200 on
 WHOLE = SEEDS[:5]  # films with all methods, forecasts and control; others tell about intervals

@@ -10,7 +10,7 @@ import numpy as np
 from emppi_ros.cli import output
 from emppi_ros.cli.command import Command
 from emppi_ros.core import paths
-from emppi_ros.identification.rigid_body import excitation, excitation_trajectory
+from emppi_ros.identification.rigid_body import excitation
 from emppi_ros.identification.rigid_body.excitation import ExcitationConfig, ExcitationResult
 from emppi_ros.model import scene
 from emppi_ros.recordings import tables
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
 def signals(task: Task, result: ExcitationResult, rate_hz: float) -> list[Signal]:
     """Return positions and velocities sampled along a trajectory, until it rests."""
     time = np.arange(math.ceil(result.trajectory.duration_s * rate_hz) + 1) / rate_hz
-    states = excitation_trajectory.sample_trajectory(result.trajectory, time)
+    states = excitation.sample_trajectory(result.trajectory, time)
     listed = []
     for j, name in enumerate(result.joints):
         units = joint_units(task.model, scene.find_scalar(task.model, name))

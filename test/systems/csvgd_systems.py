@@ -5,7 +5,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
+from emppi_ros.identification.multiple_shooting.training_data import ShootingProblem
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
 

@@ -19,7 +19,7 @@ from emppi_ros.cli import main
 from emppi_ros.core.errors import BenchError, ConfigError, IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.multiple_shooting.simulation import make_ensemble
+from emppi_ros.identification.multiple_shooting.windows import make_ensemble
 from emppi_ros.model.ensemble import State
 
 DATA = Path(__file__).parents[2] / 'data'

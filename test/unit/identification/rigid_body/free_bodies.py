@@ -4,7 +4,7 @@ import numpy as np
 
 from emppi_ros.identification.rigid_body import body_posterior, torque_fit
 from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, InertialPrior
-from emppi_ros.identification.rigid_body.motion_samples import MotionNoise
+from emppi_ros.identification.rigid_body.motion_samples import MotionSamples
 from emppi_ros.recordings.noise import difference_noise
 
 PRIOR = InertialPrior()
@@ -21,7 +21,7 @@ def fit_bodies(information, score, prior=PRIOR):
 
 
 def estimate_noise(samples):
-    return MotionNoise(*(difference_noise(part) for part in samples))
+    return MotionSamples(*(difference_noise(part) for part in samples))
 
 
 def fit_torques(model, samples, noise=None, prior=PRIOR):
