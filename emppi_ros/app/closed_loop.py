@@ -152,7 +152,6 @@ class ClosedLoop:
         return self._steps % max(1, round(1.0 / rate_hz / self._dt)) == 0
 
     def _measure_joints(self) -> None:
-        """Give a joint state to planner, belief and bridge."""
         reading = self.robot.read_joints()
         self.trace.readings.append(reading)
         for session in (self.planner, self.belief):
@@ -173,7 +172,6 @@ class ClosedLoop:
                 self.belief.add_pose(reading.name, reading.stamp, *reading.pose)
 
     def _command(self) -> None:
-        """Apply the bridge's next command."""
         now = self.robot.time
         command = self.bridge.step(now)[0].value
         self.bridge.follow(now, command)
@@ -203,7 +201,6 @@ class ClosedLoop:
         self.planner.set_belief(updates[-1].belief)
 
     def _plan(self) -> None:
-        """Plan, and give the plan to the bridge."""
         started = time.perf_counter()
         try:
             self.plan = self.planner.plan(self.robot.time)
@@ -248,10 +245,9 @@ class ClosedLoop:
             self._restart()
 
     def _set_next_target(self) -> None:
-        """Set the next target in the simulation and in the planner's models."""
         if self.task.target is not None:
             quaternion = self._success.sample_target()
-            self.robot.set_mocap_quat(self.task.target, quaternion)
+            self.robot.data.mocap_quat[self.task.target] = quaternion
             self.planner.ensemble.set_mocap_quat(self.task.target, quaternion)
 
     def _restart(self) -> None:
@@ -279,7 +275,6 @@ class SupervisedLoop(ClosedLoop):
     """A closed loop that starts disarmed, like the ROS bridge."""
 
     def __init__(self, task: Task, seed: int = 0, truth: GivenTruth | None = None) -> None:
-        """Start at rest, disarmed."""
         super().__init__(task, seed, truth=truth)
         self.bridge.disarm()
 
