@@ -20,7 +20,6 @@ from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
-from emppi_ros.bridge.state_machine import Machine
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import AllDivergedError, ConfigError, StaleInputError, unknown
 from emppi_ros.model.parameters import nominal_values
@@ -29,7 +28,6 @@ from emppi_ros.priors import particles
 from emppi_ros.robots.plan import Plan
 from emppi_ros.sim.simulated_robot import JointReading, SimulatedRobot
 from emppi_ros.sim.true_parameters import GivenTruth, draw_truth
-from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.task import Task
 from emppi_ros.tasks.tuning import Value, tune
 from emppi_ros.tracking.camera import Camera
@@ -100,11 +98,6 @@ class ClosedLoop:
     def filter(self) -> ParticleFilter:
         """The particle filter; `filter.belief` is the current belief."""
         return self.belief.filter
-
-    @property
-    def estimator(self) -> Estimator:
-        """The planner's state estimator."""
-        return self.planner.estimator
 
     def run(
         self,
@@ -278,11 +271,6 @@ class SupervisedLoop(ClosedLoop):
         super().__init__(task, seed, truth=truth)
         self.bridge.disarm()
 
-    @property
-    def machine(self) -> Machine:
-        """The bridge's state."""
-        return self.bridge.machine
-
     def arm(self, armed: bool) -> None:
         """Arm to execute plans, or disarm and acknowledge a fault; ArmError if refused."""
         if armed:
@@ -304,7 +292,7 @@ class SupervisedLoop(ClosedLoop):
 
     def _forget_unexecuted_plans(self) -> None:
         """Start the next plan from rest unless the bridge follows plans."""
-        if not self.machine.engaged:
+        if not self.bridge.machine.engaged:
             self.planner.reset_plan()
 
 

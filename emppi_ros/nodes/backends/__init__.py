@@ -23,11 +23,6 @@ class BackendCommand(NamedTuple):
     position: Array  # (joints,) as measured last
     engaged: bool  # whether the bridge follows plans, or would if it had any
 
-    @property
-    def value(self) -> Array:
-        """The command (joints,): velocity, position or effort."""
-        return self.command.value
-
 
 class BackendState(NamedTuple):
     """The robot's state, read by a backend that is connected to the robot itself."""

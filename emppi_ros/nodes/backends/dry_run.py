@@ -19,7 +19,7 @@ class DryRunBackend(Backend):
 
     def send(self, cycle: BackendCommand) -> npt.NDArray[np.float64]:
         """Return the command (joints,) without sending it."""
-        return cycle.value
+        return cycle.command.value
 
 
 BACKEND = DryRunBackend

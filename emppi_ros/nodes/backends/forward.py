@@ -27,8 +27,8 @@ class ForwardBackend(Backend):
 
     def send(self, cycle: BackendCommand) -> npt.NDArray[np.float64]:
         """Send one command (joints,), and return it."""
-        self._publisher.publish(convert.write_command(cycle.value))
-        return cycle.value
+        self._publisher.publish(convert.write_command(cycle.command.value))
+        return cycle.command.value
 
     def close(self) -> None:
         """Stop advertising."""

@@ -136,7 +136,7 @@ class FrankyBackend(Backend):
         the envelope of an FR3, if no other command arrives. Motions at rest are sent while the
         bridge is engaged, because taking control of the robot takes time.
         """
-        value = cycle.value
+        value = cycle.command.value
         if not cycle.engaged and not np.any(value):
             self.connection.set_velocity(None)
         else:

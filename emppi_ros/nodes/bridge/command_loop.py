@@ -12,7 +12,7 @@ from emppi_ros.bridge import faults
 from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
-from emppi_ros.bridge.state_machine import Machine, Phase
+from emppi_ros.bridge.state_machine import Phase
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ArmError, EmppiError
 from emppi_ros.nodes.backends import Backend, BackendCommand
@@ -148,11 +148,6 @@ class CommandLoop:
         self.backend.close()
         self._node.destroy_publisher(self._applied)
 
-    @property
-    def machine(self) -> Machine:
-        """The state of the bridge."""
-        return self.commander.machine
-
     def arm(self) -> None:
         """Follow plans from now on; ArmError says what prevents it."""
         self._await_prompt_state()
@@ -174,7 +169,7 @@ class CommandLoop:
     def configure(self, config: BridgeConfig) -> None:
         """Use other timeouts; ArmError unless the bridge is disarmed and at rest."""
         with self.lock:
-            phase = self.machine.phase
+            phase = self.commander.machine.phase
             if phase is not Phase.INACTIVE:
                 raise ArmError(f'the bridge is {phase.value}: disarm it to change its timeouts')
             self._config = config

@@ -142,7 +142,7 @@ class BridgeNode(TaskFollowerNode):
     def report(self) -> Report:
         """Return the state of the bridge and the reason."""
         loop, reason = self._configured, self._reason()
-        machine = loop.machine
+        machine = loop.commander.machine
         values = {
             'state': machine.phase.value,
             'fault': machine.fault.code if machine.fault else '',
@@ -191,13 +191,13 @@ class BridgeNode(TaskFollowerNode):
     def _publish_changes(self) -> None:
         """Publish a change of state at once instead of with the next report."""
         loop = self.command_loop
-        state = (self.state, loop and loop.machine)
+        state = (self.state, loop and loop.commander.machine)
         if state != self._published:
             self._published = state
             self.diagnostics.publish()
         if loop is None:
             return
-        fault = loop.machine.fault
+        fault = loop.commander.machine.fault
         if fault is not None and fault is not self._logged_fault:
             self.get_logger().error(f'fault {fault.code}: {fault.text}; braking, then held')
         self._logged_fault = fault

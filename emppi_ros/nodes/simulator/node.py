@@ -134,7 +134,7 @@ class SimulatorNode(Node, TaskFollower):
 
     def startup(self) -> None:
         """Start with the first task."""
-        if not self._follow.ready:
+        if not self._follow.newest:
             return
         try:
             task = self._follow.take()

@@ -158,9 +158,6 @@ class TaskServerNode(TaskFollowerNode):
         """Take the task."""
         self.task: Task = self.follow.take()
 
-    def start(self) -> None:
-        """Accept goals."""
-
     def stop(self) -> None:
         """Accept no more goals, and end the active one."""
         super().stop()

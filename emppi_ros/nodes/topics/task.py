@@ -54,7 +54,7 @@ class TaskSubscriber:
 
     def __init__(self, node: Node, follower: TaskFollower) -> None:
         self._node, self._follower = node, follower
-        self._newest = ''  # the text on the topic
+        self.newest = ''  # the text on the topic; '' before the first
         self.text = ''  # that was taken
         self._checked: tuple[str, Task | None] = '', None
         self.changed = ''  # why the node does not follow the task on the topic
@@ -62,19 +62,14 @@ class TaskSubscriber:
         node.create_subscription(String, TOPIC, self._receive, qos.LATCHED)
         node.create_subscription(String, NEXT, self._receive_next, qos.DEFAULT)
 
-    @property
-    def ready(self) -> bool:
-        """Whether a task has arrived."""
-        return bool(self._newest)
-
     def take(self) -> Task:
         """Return the task; StaleInputError if none has arrived yet."""
-        if not self._newest:
+        if not self.newest:
             raise StaleInputError(f'no task received on {TOPIC} yet: is the planner running?')
         text, task = self._checked
-        if task is None or text != self._newest:
-            task = parse_task(self._newest, TOPIC)
-        self.text, self._checked, self.changed = self._newest, ('', None), ''
+        if task is None or text != self.newest:
+            task = parse_task(self.newest, TOPIC)
+        self.text, self._checked, self.changed = self.newest, ('', None), ''
         return task
 
     def release(self) -> None:
@@ -82,7 +77,7 @@ class TaskSubscriber:
         self.text = self.changed = ''
 
     def _receive(self, message: String) -> None:
-        self._newest = message.data
+        self.newest = message.data
         if not self.text:
             self._follower.startup()
         elif reason := self._reply(message.data, switch_protocol.FOLLOWING, self._switch):
@@ -147,7 +142,7 @@ class TaskFollowerNode(ManagedNode, TaskFollower):
 
     def startup(self) -> None:
         """Configure and activate once there is a task, with `autostart`."""
-        if self.follow.ready:
+        if self.follow.newest:
             super().startup()
 
     def try_task(self, text: str) -> Task | None:

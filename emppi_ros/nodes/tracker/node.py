@@ -100,7 +100,7 @@ class TrackerNode(TaskFollowerNode):
 
     def startup(self) -> None:
         """Configure and activate, with `autostart`; a file of parts needs no task."""
-        if self.follow.ready or self._settings.parts:
+        if self.follow.newest or self._settings.parts:
             super(TaskFollowerNode, self).startup()
 
     def setup(self) -> None:
