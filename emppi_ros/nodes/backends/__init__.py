@@ -46,7 +46,6 @@ class Backend:
 
     def __init__(self, node: Node, robot: Robot, clock: CommandClock) -> None:
         """Connect or advertise; send nothing yet. Times are those of `clock`."""
-        raise NotImplementedError
 
     def send(self, cycle: BackendCommand) -> Array:
         """Send a command; return what the robot follows at this moment (joints,)."""

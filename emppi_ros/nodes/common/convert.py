@@ -10,7 +10,6 @@ import struct
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped, TransformStamped
 import numpy as np
-from numpy.typing import ArrayLike
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -211,7 +210,7 @@ def read_command(robot: Robot, message: Float64MultiArray) -> Array:
     return values
 
 
-def write_command(command: ArrayLike) -> Float64MultiArray:
+def write_command(command: Array) -> Float64MultiArray:
     """Return the message for a forward command controller."""
     return Float64MultiArray(data=_doubles(command))
 
@@ -228,6 +227,6 @@ def _split(seconds: float) -> dict[str, int]:
     return {'sec': whole, 'nanosec': nanosec}
 
 
-def _doubles(values: ArrayLike) -> 'array[float]':
+def _doubles(values: Array) -> 'array[float]':
     """Return an array that message fields accept without checking every element."""
     return array('d', np.ascontiguousarray(values, dtype=np.float64).tobytes())
