@@ -207,7 +207,7 @@ class Predictor:
         """Return the deviations of predictions from measurements."""
         errors = {}
         for name, item in self._task.jointed.items():
-            joints = articulation.for_ensemble(self._ensemble, item)
+            joints = articulation.from_joints(item, *self._ensemble.joint_axes(item.joint))
             q = predicted.qpos[:, item.qpos]
             errors[item.qvel] = articulation.residuals(joints, q, observation.tracks[name])
         return deviations(

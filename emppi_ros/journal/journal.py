@@ -184,7 +184,6 @@ class Measurements(Journaled):
     MEMORY: tuple[str, ...] = ('estimator', 'applied', 'tuned')
 
     def __init__(self, task: Task) -> None:
-        """Start without data."""
         self.task = task
         self.tuned = ''  # last argument of `tune`
         self.estimator = Estimator(task)
