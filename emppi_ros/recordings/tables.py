@@ -43,7 +43,13 @@ def read(path: Path) -> list[Signal]:
     time, columns = read_columns(path)
     signals, vectors = [], dict[tuple[str, str], dict[str, Array]]()
     for name, values in columns.items():
-        kind, of, part, unit = _parse_column(path, name)
+        kind, of, part, unit = parse_column(path, name)
+        allowed = (_PARTS[kind][part],) if part else UNITS[kind]
+        if allowed and unit not in allowed:
+            raise IdentificationError(
+                f'{path}: column {name!r}: unit: found {unit!r}, expected '
+                f'{" or ".join(allowed)}: units are not converted'
+            )
         if part:
             vectors.setdefault((kind, of), {})[part] = values
             continue
@@ -106,16 +112,15 @@ def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() == '.parquet'
 
 
-def _parse_column(path: Path, name: str) -> tuple[str, str, str, str]:
-    """Return kind, name, part and unit of a column; scalars have no part."""
+def parse_column(path: Path, name: str) -> tuple[str, str, str, str]:
+    """Return kind, name, part and unit of a column, as they are; scalars have no part."""
     match = _COLUMN.fullmatch(name)
     if match is None or match['kind'] not in UNITS:
         raise IdentificationError(
             f"{path}: column {name!r}: expected a name such as 'position/hinge [rad]'; kinds: "
             + ', '.join(UNITS)
         )
-    kind, of, unit = match['kind'], match['of'], match['unit']
-    allowed, part = UNITS[kind], ''
+    kind, of, part = match['kind'], match['of'], ''
     if kind in _PARTS:  # such as `block.x` and `block.x.rx`
         words = of.rsplit('.', 2 if kind == 'covariance' else 1)
         of, part = words[0], '.'.join(words[1:])
@@ -124,13 +129,7 @@ def _parse_column(path: Path, name: str) -> tuple[str, str, str, str]:
                 f'{path}: column {name!r}: expected a name such as {_EXAMPLES[kind]!r}; parts of '
                 f'a {kind}: ' + ', '.join(_PARTS[kind])
             )
-        allowed = (_PARTS[kind][part],)
-    if allowed and unit not in allowed:
-        raise IdentificationError(
-            f'{path}: column {name!r}: unit: found {unit!r}, expected {" or ".join(allowed)}: '
-            'units are not converted'
-        )
-    return kind, of, part, unit
+    return kind, of, part, match['unit']
 
 
 def _vector(path: Path, kind: str, body: str, time: Array, parts: Mapping[str, Array]) -> Signal:
