@@ -92,8 +92,7 @@ def _frame_costs(joint: FittedJoint, seen: Observations) -> Array:
     ranges = {'prismatic': _RANGE_M, 'planar': (_RANGE_M**2 * _RANGE_RAD) ** (1.0 / 3.0)}
     wide = ranges.get(kind, _RANGE_RAD)
     spread = np.clip(joint.spread, 1e-6, wide / np.sqrt(2.0 * np.pi))
-    result: Array = costs + 2.0 * DOF[kind] * np.log(wide / (spread * np.sqrt(2.0 * np.pi)))
-    return result
+    return costs + 2.0 * DOF[kind] * np.log(wide / (spread * np.sqrt(2.0 * np.pi)))
 
 
 def free_costs(seen: Observations) -> Array:
@@ -105,5 +104,4 @@ def free_costs(seen: Observations) -> Array:
     noise = np.log(2.0 * np.pi * values)
     blind = np.where(np.arange(6) >= (6.0 - unmeasured)[:, None], noise, 0.0).sum(axis=1)
     volume = 2.0 * (3.0 * np.log(_RANGE_M) + (3.0 - unmeasured) * np.log(_RANGE_RAD))
-    result: Array = blind + volume
-    return result
+    return blind + volume

@@ -134,8 +134,7 @@ def covariance(joint: FittedJoint, scale: float = 1.0) -> Array:
     found = scale * np.linalg.pinv(joint.information, rcond=1e-10, hermitian=True)[:12, :12]
     turn = np.eye(12)
     turn[6:, 6:] = rigid_motion.adjoint(joint.model.child.inverse())
-    result: Array = turn @ found @ turn.T
-    return result
+    return turn @ found @ turn.T
 
 
 def uncertainty(joint: FittedJoint, scale: float = 1.0) -> tuple[float, float]:

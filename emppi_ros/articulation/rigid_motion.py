@@ -54,8 +54,7 @@ def rotations(vectors: Array) -> Array:
     first = np.where(angle > _SMALL, np.sin(safe) / safe, 1.0)
     second = np.where(angle > _SMALL, (1.0 - np.cos(safe)) / safe**2, 0.5)
     once = skew(vectors)
-    result: Array = np.eye(3) + first * once + second * (once @ once)
-    return result
+    return np.eye(3) + first * once + second * (once @ once)
 
 
 def rotations_about_z(angle: Array) -> Array:
@@ -134,5 +133,4 @@ def relative_covariance(
     turn = np.zeros((*arm.shape[:-1], 6, 6))
     turn[..., :3, :3] = turn[..., 3:, 3:] = np.swapaxes(parent.rotation, -1, -2)
     total = child_covariance + moved @ parent_covariance @ np.swapaxes(moved, -1, -2)
-    result: Array = turn @ total @ np.swapaxes(turn, -1, -2)
-    return result
+    return turn @ total @ np.swapaxes(turn, -1, -2)

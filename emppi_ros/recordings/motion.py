@@ -213,8 +213,7 @@ def near_samples(signal: Signal, time: Array, h: float) -> Bools:
     """Return whether each of the times (n,), which are `h` apart, is next to a sample."""
     after = np.clip(np.searchsorted(signal.time, time), 1, len(signal.time) - 1)
     distance = np.minimum(np.abs(signal.time[after] - time), np.abs(time - signal.time[after - 1]))
-    near: Bools = distance <= 0.5 * h * (1.0 + 1e-6)
-    return near
+    return distance <= 0.5 * h * (1.0 + 1e-6)
 
 
 def delay_rows(rows: Array, begins: Sequence[int], steps: npt.ArrayLike) -> Array:
