@@ -6,7 +6,6 @@ import numpy as np
 import scipy
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.errors import IdentificationError
 from emppi_ros.recordings.signals import Signal
 
 SMOOTHING_CUTOFF_HZ = 10.0
@@ -78,27 +77,12 @@ def smoothing_noise(signal: Signal, cutoff_hz: float) -> float | None:
     return max(float(taken), least)
 
 
-def difference_noise(series: Array) -> Array:
-    """
-    Return the standard deviation (..., nv) of the noise in evenly sampled series (..., n, nv).
-
-    Fifth differences remove a motion that is sampled 20 or more times per cycle, and scale white
-    noise by a known factor. Raises IdentificationError for too few samples.
-    """
-    if series.shape[-2] < MIN_NOISE_SAMPLES:
-        raise IdentificationError(
-            f'{series.shape[-2]} samples do not determine their noise: expected '
-            f'{MIN_NOISE_SAMPLES}'
-        )
-    rest = np.diff(series, _ORDER, axis=-2)
-    return np.sqrt(np.mean(rest**2, axis=-2) / math.comb(2 * _ORDER, _ORDER))
-
-
 def uneven_difference_noise(time: Array, values: Array) -> float:
     """
     Return the standard deviation of the noise in enough values (n,) at uneven times (n,).
 
-    Divided differences remove the motion as differences do at even times.
+    Fifth divided differences remove a motion that is sampled 20 or more times per cycle, and scale
+    white noise by a known factor.
     """
     windows = np.lib.stride_tricks.sliding_window_view(time, _ORDER + 1)
     places = (windows - windows[:, :1]) / np.median(np.diff(time))

@@ -20,9 +20,8 @@ from emppi_ros.priors.distributions import Prior
 from emppi_ros.priors.joint_prior import JointPrior
 from emppi_ros.robots.robot import Robot, RobotMap, bind, load_robot
 from emppi_ros.tasks import model_task, objects, schema
-from emppi_ros.tasks.cost import bind_residual
+from emppi_ros.tasks.cost import Stage, bind_probe, bind_residual, bind_stages
 from emppi_ros.tasks.residuals import Residual, norm
-from emppi_ros.tasks.stages import Stage, bind_probe, bind_stages
 
 _MESHES = (mujoco.mjtGeom.mjGEOM_MESH.value, mujoco.mjtGeom.mjGEOM_SDF.value)
 

@@ -104,14 +104,13 @@ class PartRenderer:
         self._geoms = np.flatnonzero(self._part_of_geom != NOTHING)
         welded, data = np.flatnonzero(part_of != NOTHING), self._data
         start = body_poses(data, bodies)
-        groups = (
+        self._moving = list[tuple[Poses, Ints, Ints, Array, Array]]()
+        for index, owner, place, turn in (
             (self._geoms, self._part_of_geom[self._geoms], data.geom_xpos, data.geom_xmat),
             (welded, part_of[welded], data.xipos, data.ximat),
-        )
-        self._moving = [
-            (_local(start, owner, place[index], turn[index]), index, owner, place, turn)
-            for index, owner, place, turn in groups
-        ]
+        ):
+            local = start.at(owner).inverse() @ Poses(place[index], _matrices(turn[index]))
+            self._moving.append((local, index, owner, place, turn))
 
     def place(self, poses: Poses) -> None:
         """Put the parts at poses (B)."""
@@ -237,13 +236,6 @@ def hide(model: mujoco.MjModel, geoms: Bools) -> None:
     """Make geoms (ngeom,) transparent, for rays too."""
     model.geom_matid[geoms] = -1
     model.geom_rgba[geoms, 3] = 0.0
-
-
-def _local(poses: Poses, owner: Ints, positions: Array, matrices: Array) -> Poses:
-    """Return poses in the frames of their owners."""
-    back = np.swapaxes(poses.rotation[owner], -1, -2)
-    offset = positions - poses.position[owner]
-    return Poses(np.einsum('bij,bj->bi', back, offset), back @ _matrices(matrices))
 
 
 def _matrices(flat: Array) -> Array:

@@ -18,8 +18,8 @@ from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.common.diagnostics import WARN, Report
 from emppi_ros.nodes.common.lifecycle import ManagedNode, NodeArguments
 from emppi_ros.tasks import switch_protocol, tuning
+from emppi_ros.tasks.cost import Stage
 from emppi_ros.tasks.schema import StageConfig
-from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.switch_protocol import SwitchReply
 from emppi_ros.tasks.task import Task, parse_task
 
