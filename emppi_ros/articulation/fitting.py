@@ -191,11 +191,7 @@ def _least_squares(
 
 
 def _about_child(model: JointModel) -> Array:
-    """
-    Return the parameters (P, P) by twists about the child in place of the origins of frames.
-
-    These are hardly correlated, so that damping of one does not hold another one.
-    """
+    """Return the parameters (P, P) by twists about the child, which are hardly correlated."""
     child = model.frame @ model.child
     basis = np.eye(13 if model.kind == 'screw' else 12)
     basis[:6, :6] = rigid_motion.shift(-child.position)

@@ -85,11 +85,7 @@ class ArticulationProposal(NamedTuple):
 def add(
     settings: OnlineArticulationConfig, history: PoseHistory, name: str, time: float, pose: Array
 ) -> PoseHistory:
-    """
-    Return the history with a pose (7,) of a part; poses that come too late are left out.
-
-    A pose much older than the last one begins a new history: the clock was set back.
-    """
+    """Return the history with a pose (7,); late ones are left out, much older ones start anew."""
     last = history.open
     if last is None:
         history = history._replace(open=PoseFrame(time, {name: pose}, {}))

@@ -108,11 +108,7 @@ def bracket(twist: Array) -> Array:
 
 
 def shift(points: Array) -> Array:
-    """
-    Return the matrices (..., 6, 6) that take twists to displacements at points (..., 3).
-
-    A displacement is that of the point, and the rotation vector.
-    """
+    """Return matrices (..., 6, 6) from twists to motions of points (..., 3), and rotations."""
     result = np.broadcast_to(np.eye(6), (*points.shape[:-1], 6, 6)).copy()
     result[..., :3, 3:] = -skew(points)
     return result

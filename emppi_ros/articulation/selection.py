@@ -123,11 +123,7 @@ def travel(joint: FittedJoint) -> float:
 
 
 def _turn(screw: FittedJoint) -> float:
-    """
-    Return the angle that a screw turned [rad], at most one turn: the angles that were seen.
-
-    Not the range of joint positions: noise along the axis may add whole turns.
-    """
+    """Return the angle [rad] that a screw turned, at most one turn: noise may add whole ones."""
     good = screw.inliers(np.array(6.0))
     angles = np.mod(screw.q[good, 0], 2.0 * np.pi)
     counts, _ = np.histogram(angles, _SECTORS, (0.0, 2.0 * np.pi))

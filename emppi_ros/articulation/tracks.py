@@ -113,11 +113,7 @@ def from_estimates(
 
 
 def read(files: Sequence[Path], noise: Noise = Noise()) -> Tracks:
-    """
-    Return the tracks of a table (CSV, Parquet), or of bags on one clock.
-
-    `noise` is that of poses without covariances. IdentificationError names file and column.
-    """
+    """Return the tracks of a table, or of bags on one clock; IdentificationError says where."""
     if any(bags.is_bag(path) for path in files):
         return _from_bags(files, noise)
     if len(files) > 1:

@@ -121,11 +121,7 @@ def learned_excess(deviations: Sequence[Deviation], variance: Array) -> dict[str
 
 
 def misfit(excess: Mapping[str, float], before: Sequence[str]) -> list[str]:
-    """
-    Return the quantities and parameters that are a misfit, given those `before`.
-
-    Each is one once its `excess` is above 1, until it is well below 1.
-    """
+    """Return the names whose `excess` is above 1, of those `before` until it is well below 1."""
     return [name for name, one in excess.items() if one > (_CLEARED if name in before else 1.0)]
 
 

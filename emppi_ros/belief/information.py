@@ -68,11 +68,7 @@ def drift(information: Array, variance: Array) -> Array:
 
 
 def raise_variance(information: Array, log_weights: Array, variance: Array) -> Array:
-    """
-    Return the information (M, P, P) after a random walk, if the posterior is too narrow.
-
-    The random walk raises the posterior's variances to `variance` (P,).
-    """
+    """Return the information (M, P, P) after a random walk to at least `variance` (P,)."""
     present = np.diag(covariance(log_weights, information))
     return drift(information, np.maximum(variance - present, 0.0))
 

@@ -106,11 +106,7 @@ def draw(
 
 
 def select(belief: Belief, models: int) -> Belief:
-    """
-    Return the particles that a planner with this number of models uses.
-
-    These are all if there are as many, else a deterministic systematic sample with equal weights.
-    """
+    """Return the particles of a planner with so many models: all, or a systematic sample."""
     if models == len(belief.log_weights):
         return belief
     chosen = systematic(np.exp(belief.log_weights), models, 0.5)

@@ -162,11 +162,7 @@ class MessageOrder:
         self._held.append(message)
 
     def take(self, now_ns: int) -> list[RecordedMessage]:
-        """
-        Return the messages that no earlier one can follow, in order.
-
-        `now_ns` is before the subscriptions were read, so that all earlier messages are here.
-        """
+        """Return, in order, what no message can precede if all from before `now_ns` are here."""
         if now_ns < self._next:
             return []
         self._next = now_ns + _PERIOD_NS

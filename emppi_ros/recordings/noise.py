@@ -21,11 +21,7 @@ _WINDOW = 5.0  # correlation times, beyond which the estimate of a correlation i
 
 
 def resolution(values: Array) -> float:
-    """
-    Return the step of the grid on which values (n,) were logged, 0 if they are on none.
-
-    Steps so small that hardly any two values differ by only a few of them are not found.
-    """
+    """Return the step of the grid on which values (n,) were logged, 0 if none is found."""
     steps = np.abs(np.diff(values))
     rounding = 4.0 * np.finfo(float).eps * float(np.max(np.abs(values), initial=0.0))
     steps = steps[steps > rounding]
@@ -46,11 +42,7 @@ def rounding_noise(values: Array) -> float:
 
 
 def smooth(values: Array, rate_hz: float, cutoff_hz: float) -> Array:
-    """
-    Return values (n, ...) through a second-order Butterworth filter, forward and then backward.
-
-    A cutoff of half the rate or more leaves the values unchanged.
-    """
+    """Return values (n, ...) after a second-order Butterworth filter, forward and backward."""
     if cutoff_hz >= 0.5 * rate_hz:
         return values.copy()
     b, a = scipy.signal.butter(_FILTER_ORDER, cutoff_hz, fs=rate_hz)

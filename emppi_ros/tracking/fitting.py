@@ -97,11 +97,7 @@ class TrackedParts:
             return (observed < background - TUKEY * self.noise(observed)) & (observed < FAR)
 
     def move_robot(self, joints: Mapping[str, float]) -> None:
-        """
-        Move joints of the scene behind the parts to positions [rad or m], if it is known.
-
-        SceneError if a joint is unknown, or no hinge or slide.
-        """
+        """Move hinges and slides of a known scene [rad or m]; SceneError for other joints."""
         if not self._is_known:
             return
         robot = self.background
@@ -222,11 +218,7 @@ def _quality(evidence: Evidence, parts: Bools) -> float:
 
 
 def fit(tracked: TrackedParts, placement: P, image: Array, farther: int = 1) -> Fit[P]:
-    """
-    Return the parts after Gauss-Newton steps.
-
-    Outlines are searched `farther` away than the settings say, by this factor.
-    """
+    """Return the parts after Gauss-Newton steps; `farther` multiplies the reach of outlines."""
     settings, moved = tracked.settings, np.inf
     reach = farther * settings.outline_reach_px
     for i in range(settings.iterations + 1):

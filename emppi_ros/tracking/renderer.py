@@ -85,11 +85,7 @@ def cast(
 
 
 class PartRenderer:
-    """
-    Renders some bodies of a model, each at any pose and with what is welded to it.
-
-    The poses are written over those that joints allow, so parts need no joints of their own.
-    """
+    """Renders some bodies of a model, each at any pose and with what is welded to it."""
 
     def __init__(self, model: mujoco.MjModel, bodies: Sequence[int], camera: Camera) -> None:
         """Prepare rays and shapes; SceneError if a part has no visible geom."""
@@ -113,7 +109,7 @@ class PartRenderer:
             self._moving.append((local, index, owner, place, turn))
 
     def place(self, poses: Poses) -> None:
-        """Put the parts at poses (B)."""
+        """Put the parts at poses (B), which joints need not allow."""
         for local, index, owner, positions, matrices in self._moving:
             moved = poses.at(owner) @ local
             positions[index], matrices[index] = moved.position, moved.rotation.reshape(-1, 9)
@@ -137,11 +133,7 @@ class PartRenderer:
 def render_scene(
     model: mujoco.MjModel, data: mujoco.MjData, camera: Camera, without: Sequence[int] = ()
 ) -> Array:
-    """
-    Return the depth image (h, w) of a scene in a state; inf where nothing is.
-
-    Bodies in `without`, and what is welded to them, are left out.
-    """
+    """Return the depth image (h, w) of a scene, inf where nothing is, without some bodies."""
     if without:
         model = copy.copy(model)
         hide(model, part_of_bodies(model, without)[model.geom_bodyid] != NOTHING)
@@ -156,11 +148,7 @@ def render_background(model: mujoco.MjModel, bodies: Sequence[int], camera: Came
 
 
 class SceneRenderer:
-    """
-    Renders a scene again and again, of which only some bodies move.
-
-    What is fixed is rendered once; rays are cast only where something that moves may be seen.
-    """
+    """Renders a scene again and again, with rays only where something that moves may be seen."""
 
     def __init__(self, model: mujoco.MjModel, camera: Camera, without: Sequence[int] = ()) -> None:
         """Render what is fixed; bodies in `without`, and what is welded to them, are left out."""

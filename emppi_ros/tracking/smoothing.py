@@ -201,11 +201,7 @@ def _fit(
     system: LinearSystem, unit: Array, dimensions: int, start: Array,
     bounds: Sequence[tuple[float, float]],
 ) -> _Fitted:  # fmt: skip
-    """
-    Return the most likely log standard deviations, and the states.
-
-    Covariances are multiplied by the factor that is the most likely one for each of them.
-    """
+    """Return the most likely log standard deviations and factor of all covariances, and states."""
 
     def at(log_sd: Array) -> _Fitted:
         variances = np.exp(2.0 * log_sd)
