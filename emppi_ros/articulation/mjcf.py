@@ -10,6 +10,7 @@ from emppi_ros.articulation.joint_models import JointModel
 from emppi_ros.articulation.topology import WORLD, KinematicTree, TreeJoint
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Poses, to_quaternion
+from emppi_ros.recordings.signals import covariance_triangles
 from emppi_ros.tracking import jointed_parts
 
 TRANSLATION = '_translation'  # appended to a part's name: the slide of its screw
@@ -43,7 +44,7 @@ def to_text(tree: KinematicTree) -> str:
         )
         _add_joints(spec, body, joint)
         if joint.covariance is not None:
-            numbers = jointed_parts.covariance_numbers(joint.covariance)
+            numbers = covariance_triangles(joint.covariance[None])[0].tolist()
             spec.add_numeric(
                 name=joint.child + jointed_parts.COVARIANCE, size=len(numbers), data=numbers
             )

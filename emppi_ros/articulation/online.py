@@ -49,14 +49,11 @@ class OnlineArticulationConfig:
 
 
 class PoseFrame(NamedTuple):
-    """
-    Poses (7,) of some parts at one time [s], position and quaternion wxyz, and their covariances.
+    """Poses of some parts at one time."""
 
-    A covariance (6, 6) is of the position [m] and of rotations about the axes of the world [rad].
-    """
-
-    time: float
-    poses: Mapping[str, Array]
+    time: float  # s
+    poses: Mapping[str, Array]  # (7,), position [m] and quaternion wxyz
+    # (6, 6), of the position [m] and of rotations about the axes of the world [rad]
     covariances: Mapping[str, Array]
 
 

@@ -9,6 +9,7 @@ from scipy.spatial.transform import Rotation, Slerp
 
 from emppi_ros.articulation import rigid_motion
 from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.config import LENGTH_TOLERANCE
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.pose import Poses, to_rotation
 from emppi_ros.recordings import bags, tables
@@ -20,7 +21,6 @@ UNKNOWN_SD = 100.0  # rad or m, for what was not measured
 MIN_FRAMES = 10
 _POSE = ('x', 'y', 'z', 'qw', 'qx', 'qy', 'qz')
 ERRORS = ('x', 'y', 'z', 'rx', 'ry', 'rz')  # order of covariances
-_LENGTH_TOLERANCE = 0.01  # of quaternions, which were rounded when printed
 _BRIDGED = 2.5  # usual periods: gaps over which poses are interpolated to a common clock
 
 
@@ -88,7 +88,7 @@ def from_arrays(
     if quaternion is not None:
         length = np.linalg.norm(quaternion, axis=1)
         seen &= np.isfinite(length) & (length > 0.0)
-        wrong = np.flatnonzero(seen & (np.abs(length - 1.0) > _LENGTH_TOLERANCE))
+        wrong = np.flatnonzero(seen & (np.abs(length - 1.0) > LENGTH_TOLERANCE))
         if len(wrong):
             raise IdentificationError(
                 f'pose/{name}: quaternion of length {length[wrong[0]]:.4g} in frame {wrong[0]}, '

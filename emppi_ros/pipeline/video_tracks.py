@@ -182,10 +182,6 @@ def track(
     watch : function
         Called with each image and its estimates.
 
-    Returns
-    -------
-    VideoTracks
-
     """
     if smooth and model is not None:
         raise ConfigError(

@@ -192,9 +192,3 @@ def joint_covariances(model: mujoco.MjModel) -> dict[int, Array]:
         matrix[rows, columns] = matrix[columns, rows] = numeric.data
         found[scene.find(model, 'body', numeric.name.removesuffix(COVARIANCE))] = matrix
     return found
-
-
-def covariance_numbers(matrix: Array) -> list[float]:
-    """Return what a numeric of a model has for a covariance (12, 12)."""
-    numbers: list[float] = matrix[np.triu_indices(_SIZE)].tolist()
-    return numbers

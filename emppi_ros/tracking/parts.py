@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,25 +17,17 @@ from emppi_ros.tracking import renderer
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.fitting import TrackedParts, TrackerConfig
 
-_LENGTH_TOLERANCE = 0.01  # of quaternions
-
 
 @dataclass(frozen=True)
 class PartConfig:
     """A part, by its name."""
 
     body: str = config.key('', doc="body of the scene (the part's name)")
-    position: tuple[float, ...] | None = config.key(
-        None,
-        check=lambda value: len(value) == 3,
-        allowed='3 numbers',
-        doc='where its frame is in the first image [m] (as in the scene)',
+    position: tuple[float, ...] | None = config.position(
+        doc='where its frame is in the first image [m] (as in the scene)'
     )
-    quaternion: tuple[float, ...] | None = config.key(
-        None,
-        check=lambda value: len(value) == 4 and abs(math.hypot(*value) - 1.0) < _LENGTH_TOLERANCE,
-        allowed='a unit quaternion w, x, y, z',
-        doc='its orientation in the first image (as in the scene)',
+    quaternion: tuple[float, ...] | None = config.quaternion(
+        doc='its orientation in the first image (as in the scene)'
     )
 
 
