@@ -86,13 +86,9 @@ class PoseResiduals(NamedTuple):
 
     def where(self, better: Bools, other: 'PoseResiduals') -> 'PoseResiduals':
         """Return these residuals in the frames `better` (..., T), others elsewhere."""
-        some = better[..., None]
-        return PoseResiduals(
-            np.where(some, self.values, other.values),
-            np.where(some[..., None], self.to_noise, other.to_noise),
-            np.where(some, self.twist, other.twist),
-            np.where(some[..., None], self.directions, other.directions),
-        )
+        vectors, matrices = better[..., None], better[..., None, None]
+        chosen = (vectors, matrices, vectors, matrices)  # of the four fields
+        return PoseResiduals(*map(np.where, chosen, self, other))
 
 
 def motion(model: JointModel, q: Array) -> Poses:

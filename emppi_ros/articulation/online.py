@@ -99,8 +99,8 @@ def add(
                 kept = kept[::2]
         history = PoseHistory(kept, PoseFrame(time, {name: pose}, {}), history.waiting)
     waiting, history = history.waiting, history._replace(waiting=())
-    for one in waiting:
-        history = _attach(settings, history, *one)
+    for item in waiting:
+        history = _attach(settings, history, item)
     return history
 
 
@@ -119,7 +119,7 @@ def add_covariance(
     """
     triangle = covariance_triangles(covariance[None])
     (own,) = tracks.from_triangles(f'covariance/{name}', triangle)
-    return _attach(settings, history, name, time, own)
+    return _attach(settings, history, (name, time, own))
 
 
 def propose(
@@ -144,11 +144,10 @@ def as_tracks(settings: OnlineArticulationConfig, history: PoseHistory) -> Track
     parts = []
     for name in names:
         rows = np.array([frame.poses.get(name, nothing) for frame in history.kept])
+        known = [(f.time, f.covariances[name]) for f in history.kept if name in f.covariances]
         covariance = None
-        if history.has_covariances(name):
-            known = [frame for frame in history.kept if name in frame.covariances]
-            own = np.array([frame.covariances[name] for frame in known])
-            stamps = np.array([frame.time for frame in known])
+        if known:
+            stamps, own = map(np.array, zip(*known, strict=True))
             covariance = tracks.covariances_at_times(stamps, own, time)
         part = tracks.from_arrays(name, rows[:, :3], rows[:, 3:], covariance, settings.noise)
         if np.sum(part.seen) >= tracks.MIN_FRAMES:
@@ -167,13 +166,10 @@ def log_odds(tree: KinematicTree, joint: TreeJoint) -> float:
 
 
 def _attach(
-    settings: OnlineArticulationConfig,
-    history: PoseHistory,
-    name: str,
-    time: float,
-    covariance: Array,
+    settings: OnlineArticulationConfig, history: PoseHistory, item: tuple[str, float, Array]
 ) -> PoseHistory:
-    """Return the history with a covariance in its frame, or among those that wait."""
+    """Return the history with part, time and covariance in its frame, or among those that wait."""
+    name, time, covariance = item
     frames = (*history.kept, history.open) if history.open is not None else history.kept
     for i, frame in reversed(list(enumerate(frames))):
         if frame.time < time - settings.same_stamp_s:
@@ -185,8 +181,7 @@ def _attach(
             return history._replace(kept=(*history.kept[:i], added, *history.kept[i + 1 :]))
     if history.open is not None and time < history.open.time - settings.same_stamp_s:
         return history
-    waiting = (*history.waiting, (name, time, covariance))
-    return history._replace(waiting=waiting[-settings.frames :])
+    return history._replace(waiting=(*history.waiting, item)[-settings.frames :])
 
 
 def _is_new(settings: OnlineArticulationConfig, before: PoseFrame, frame: PoseFrame) -> bool:

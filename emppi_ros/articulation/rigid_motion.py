@@ -49,12 +49,8 @@ def rotation_vectors(rotation: Array) -> Array:
 
 def rotations(vectors: Array) -> Array:
     """Return the matrices (..., 3, 3) of rotation vectors (..., 3)."""
-    angle = np.sqrt(np.sum(vectors**2, axis=-1))[..., None, None]
-    safe = np.maximum(angle, _SMALL)
-    first = np.where(angle > _SMALL, np.sin(safe) / safe, 1.0)
-    second = np.where(angle > _SMALL, (1.0 - np.cos(safe)) / safe**2, 0.5)
-    once = skew(vectors)
-    return np.eye(3) + first * once + second * (once @ once)
+    flat = Rotation.from_rotvec(vectors.reshape(-1, 3)).as_matrix()
+    return flat.reshape(*vectors.shape, 3)
 
 
 def rotations_about_z(angle: Array) -> Array:

@@ -212,10 +212,7 @@ def with_parameters(
 
 
 def set_parameters(
-    model: mujoco.MjModel,
-    nominal: mujoco.MjModel,
-    parameters: Sequence[Parameter],
-    theta: Array,
+    model: mujoco.MjModel, nominal: mujoco.MjModel, parameters: Sequence[Parameter], theta: Array
 ) -> None:
     """Write theta (P,) into a copy of the nominal model; ParameterError if it is rejected."""
     write(lambda name: getattr(model, name)[None], nominal, parameters, theta[None])

@@ -22,8 +22,7 @@ from emppi_ros.tracking import depth_video, smoothing
 from emppi_ros.tracking import parts as parts_files
 from emppi_ros.tracking.depth_video import DepthVideo
 from emppi_ros.tracking.fitting import TrackerConfig
-from emppi_ros.tracking.joint_tracker import JointTracker
-from emppi_ros.tracking.jointed_parts import JointedParts
+from emppi_ros.tracking.jointed_parts import JointedParts, JointTracker
 from emppi_ros.tracking.parts import PartsFile
 from emppi_ros.tracking.tracker import HIDDEN, LOST, TRACKED, PartEstimate, PartTracker
 

@@ -210,8 +210,7 @@ class BeliefConfig:
         'null: none',
     )
     object_gain: float = fraction(
-        0.2,
-        doc='gain by which particles correct their object pose to each measured one',
+        0.2, doc='gain by which particles correct their object pose to each measured one'
     )
     joint_gain: float = fraction(
         1.0,
@@ -336,10 +335,7 @@ class SimulationConfig:
         'mujoco', 'drake', default='mujoco', doc='physics engine; Drake is the extra `drake`'
     )
     command_delay_s: float = between(
-        0.0,
-        1.0,
-        0.0,
-        doc='time from a command to its effect, in addition to that of a parameter',
+        0.0, 1.0, 0.0, doc='time from a command to its effect, in addition to that of a parameter'
     )
     joint_friction: Mapping[str, float] = key(
         {},

@@ -16,13 +16,7 @@ from emppi_ros.tracking import equations, outlines, surfaces
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.equations import NOTHING_KNOWN, Displacement, PoseEquations
 from emppi_ros.tracking.outlines import View
-from emppi_ros.tracking.renderer import (
-    NOTHING,
-    Background,
-    MovingBackground,
-    PartRenderer,
-    Window,
-)
+from emppi_ros.tracking.renderer import NOTHING, Background, MovingBackground, PartRenderer, Window
 
 TUKEY = 4.685  # standard deviations: 95 % efficiency for normal errors
 FAR = 1e3  # m: depth of what a mask says is no part

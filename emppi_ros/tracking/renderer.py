@@ -251,11 +251,7 @@ class MovingBackground(Background):
     """A scene without its parts, at positions of joints; rendered only where it is asked for."""
 
     def __init__(
-        self,
-        model: mujoco.MjModel,
-        bodies: Sequence[int],
-        joints: Sequence[str],
-        camera: Camera,
+        self, model: mujoco.MjModel, bodies: Sequence[int], joints: Sequence[str], camera: Camera
     ) -> None:
         """
         Prepare a scene without some bodies.
