@@ -76,11 +76,7 @@ def reweight(
     log_likelihood: Array,
     statistics: Statistics,
 ) -> tuple[Belief, float]:
-    """
-    Weigh particles (M, P) of all parameters by the block's log-likelihood (M,).
-
-    Return the belief about the block's parameters, and the power of the likelihood.
-    """
+    """Return a block's part of a belief after its log-likelihood (M,), and the power of that."""
     if statistics.noise is not None:
         log_likelihood = statistics.noise.power * log_likelihood
     block = Belief(belief.theta[:, prior.columns], belief.log_weights)

@@ -148,7 +148,7 @@ def read_video(
         video = depth_video.read(path)
     if joints is None:
         return VideoOfParts(file, video, recorded, str(path), notes)
-    if file.settings.background == 'none':
+    if file.background == 'none':
         raise ConfigError('--joints: `background: none` in --parts leaves out the whole scene')
     signals = [one for one in tables.read(joints) if one.kind == 'position']
     if not signals:

@@ -157,11 +157,7 @@ def step_times(recording: Recording, model: mujoco.MjModel) -> Array:
 
 
 def physical_step(recordings: Sequence[Recording], model: mujoco.MjModel) -> float:
-    """
-    Return a step of at most 1 ms that divides the shortest sampling period of joints.
-
-    Without positions of joints it is the model's step, if that is shorter than 1 ms, or 1 ms.
-    """
+    """Return a step of at most 1 ms that divides the shortest sampling period of joints."""
     periods = [r.signals['position', of].period for r in recordings for of in r.names('position')]
     if not periods:
         return min(model.opt.timestep, _PHYSICAL)

@@ -215,11 +215,7 @@ class JointTracker:
         self.time, self.velocity = np.nan, np.zeros(len(jointed.free))
 
     def track(self, time: float, image: Array, mask: Bools | None = None) -> list[PartEstimate]:
-        """
-        Return the poses of all parts in an image, as `PartTracker.track` does for free parts.
-
-        If no part is tracked, the joints stay where they were.
-        """
+        """Return the poses of all parts in an image, as `PartTracker.track` does."""
         tracked = self.tracked
         image = tracked.prepare(self.time, time, image, mask)
         dt = 0.0 if np.isnan(self.time) else time - self.time

@@ -50,17 +50,14 @@ class PartsFileConfig:
 
 
 class PartsFile(NamedTuple):
-    """A parts file with its scene."""
+    """Parts of a scene, and how to track them."""
 
-    settings: PartsFileConfig
+    names: tuple[str, ...]
     model: mujoco.MjModel  # with visual geoms
     bodies: tuple[int, ...]  # of each part
     start: Poses  # of the parts in the first image
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the parts."""
-        return tuple(self.settings.parts)
+    tracker: TrackerConfig
+    background: str = 'scene'  # as in `PartsFileConfig`
 
 
 def load_parts(path: Path) -> PartsFile:
@@ -79,7 +76,8 @@ def load_parts(path: Path) -> PartsFile:
         quaternion = kinematics.xquat[body] if part.quaternion is None else part.quaternion
         bodies.append(body)
         rows.append([*position, *quaternion])
-    return PartsFile(settings, model, tuple(bodies), from_rows(np.array(rows)))
+    names, start = tuple(settings.parts), from_rows(np.array(rows))
+    return PartsFile(names, model, tuple(bodies), start, settings.tracker, settings.background)
 
 
 def of_task(task: Task, settings: TrackerConfig) -> PartsFile:
@@ -87,16 +85,14 @@ def of_task(task: Task, settings: TrackerConfig) -> PartsFile:
     if not task.tracked:
         raise ConfigError(f'task {task.name!r} has no tracked object: no part to track')
     model = task.visual_model()
-    parts = {name: PartConfig(body=one.body) for name, one in task.tracked.items()}
-    bodies = tuple(scene.find(model, 'body', one.body) for one in parts.values())
-    start = renderer.body_poses(scene.kinematics(model, np.array(task.start().qpos)), bodies)
-    file = PartsFileConfig(scene=task.name, parts=parts, tracker=settings)
-    return PartsFile(file, model, bodies, start)
+    bodies = tuple(scene.find(model, 'body', one.body) for one in task.tracked.values())
+    start = renderer.body_poses(scene.kinematics(model, task.start().qpos), bodies)
+    return PartsFile(tuple(task.tracked), model, bodies, start, settings)
 
 
 def prepare_parts(file: PartsFile, camera: Camera) -> TrackedParts:
     """Return the parts as a camera sees them; SceneError if one has no visible geom."""
     background = None
-    if file.settings.background == 'scene':
+    if file.background == 'scene':
         background = renderer.render_background(file.model, file.bodies, camera)
-    return TrackedParts(file.settings.tracker, file.model, file.bodies, camera, background)
+    return TrackedParts(file.tracker, file.model, file.bodies, camera, background)
