@@ -1,12 +1,8 @@
 """
-Evidence for a joint between two bodies, as the cost of an edge of the tree.
+Evidence for a joint between two bodies, as the cost of an edge of the tree (docs/articulation.md).
 
-The cost is minus twice the log density of the child's measured poses, given those of the parent.
 A joint gives a frame normal noise around the joint, at a joint position that is uniform over a
 wide range. A frame that the joint does not explain is uniform over poses.
-
-Wrong poses are scattered over the frames. Frames without an explanation that follow one another
-in a long run are rather another motion.
 """
 
 import numpy as np

@@ -1,11 +1,8 @@
 """
 Fit one type of joint to the relative poses of two bodies: RANSAC, then robust least squares.
 
-Candidates come from frames that are drawn at random, so they are far apart in time: differences
-of neighbouring frames consist mostly of noise. A candidate's score grows with the logarithm of
-its residuals, so that outliers, and a wrong noise level, do not matter. The best candidates are
-refined by Levenberg-Marquardt with Tukey's weights; joint positions of all frames are unknowns
-that are eliminated frame by frame.
+A candidate's score grows with the logarithm of its residuals, so that outliers, and a wrong noise
+level, do not matter. Joint positions of all frames are unknowns that are eliminated.
 """
 
 from typing import NamedTuple

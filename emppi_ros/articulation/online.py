@@ -1,10 +1,8 @@
 """
 The kinematic tree while parts move: from tracked poses as they arrive.
 
-Frames are kept when a part has moved since the last one that was kept, beyond its noise, and now
-and then at rest, so that they are far apart and few. The noise of a pose is its covariance; parts
-without covariances have the noise of the settings. The tree is inferred from all frames again; the
-evidence for its joints grows with the motion. Until a joint has shown its type it is `undecided`.
+Frames are kept when a part has moved beyond its noise, and now and then at rest, so that they are
+far apart and few. Until a joint has shown its type it is `undecided`.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,8 @@
 """
 The type of a joint: the cheapest explanation of the frames, or `undecided`.
 
-Types are compared by the Bayesian information criterion, with two corrections. Each frame of a
-moving joint has a position of its own, which explains one direction of the frame's noise and is
-charged as the Akaike criterion does. Errors of a tracker are larger than its covariances say, and
-correlated in time: squares are divided by the noise level of the best type, and all evidence by
-the correlation time of its residuals.
+The cost is the Bayesian information criterion, with corrections for the joint position of each
+frame and for the errors of real trackers (docs/articulation.md).
 """
 
 from collections.abc import Sequence

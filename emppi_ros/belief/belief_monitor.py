@@ -1,19 +1,11 @@
 """
-Diagnostics of a belief: innovations, misfit, and identifiability of the parameters.
+Diagnostics of a belief: innovations, misfit, and identifiability (docs/diagnostics.md).
 
-An innovation is a measurement minus its prediction. Normalized by its standard deviation (that of
-the measurement and of the predictions together) it has mean 0 and variance 1 if the belief is
-consistent (Bar-Shalom, Li and Kirubarajan, *Estimation with Applications to Tracking and
-Navigation*, 2001, section 5.4). Another mean is a bias; a larger variance is an effect that no
-particle explains. A quantity is a misfit if its errors exceed a limit, a parameter if the errors
-that it could reduce persist: the variance of its scores exceeds what the likelihood implies.
-
-Converged particles prove nothing: if no prediction depends on a parameter, resampling alone
-reduces its spread. Identifiability therefore looks at the sensitivity of predictions to each
-parameter, from models on both sides of a particle. The Fisher information of all measurements
-and that of the prior bound the posterior standard deviation from below (Van Trees inequality;
-Rothenberg, Econometrica 1971). If only the ratio of two parameters is observable, both stay
-uncertain.
+Normalized innovations of a consistent belief have mean 0 and variance 1 (Bar-Shalom, Li and
+Kirubarajan, *Estimation with Applications to Tracking and Navigation*, 2001, section 5.4).
+Converged particles prove nothing, so identifiability is that of predictions: the information of
+all measurements and that of the prior bound the posterior standard deviation from below (Van Trees
+inequality; Rothenberg, Econometrica 1971).
 """
 
 from collections import deque

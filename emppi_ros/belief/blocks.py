@@ -1,11 +1,8 @@
 """
 Blocks of parameters, each of which is weighted and resampled on its own.
 
-With one weight for many parameters, the number of particles must grow exponentially with the
-number of parameters. If each part of a robot depends on its own parameters only, each such block
-is weighted by the degrees of freedom of that part: the block particle filter of Rebeschini and
-van Handel (2015). The bias is the information that parts have about the parameters of other
-blocks. A belief without blocks is one block.
+Each is weighted by the degrees of freedom of its part of the robot: the block particle filter of
+Rebeschini and van Handel (2015). A belief without blocks is one block.
 """
 
 from collections.abc import Sequence

@@ -1,14 +1,9 @@
 """
 Information of measurements about the parameters of each particle: a floor for its spread.
 
-A particle filter forgets its own uncertainty: after a few resamplings all particles descend from
-one, and their spread says nothing about the posterior's. Therefore each particle carries the
-Fisher information gathered since its parameters last jumped. Its inverse, the covariance of the
-posterior's normal approximation, is the smallest covariance to which particles are resampled.
-
-The sensitivity of predictions to the parameters comes from a regression over the particles
-(statistical linearization; Sarkka, *Bayesian Filtering and Smoothing*, 2013, section 5.4), and
-needs no further predictions. Coordinates z are unbounded.
+A particle filter forgets its own uncertainty (docs/method.md). Sensitivities of predictions come
+from a regression over the particles (statistical linearization; Sarkka, *Bayesian Filtering and
+Smoothing*, 2013, section 5.4). Coordinates z are unbounded.
 """
 
 import numpy as np

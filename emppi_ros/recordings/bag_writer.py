@@ -1,10 +1,8 @@
 """
 Writer of bags: a folder with an MCAP file and the metadata.yaml of `ros2 bag`.
 
-The file is written in small chunks, so that little is lost if the recorder is killed. The
-metadata are written last; a bag without them is still readable. Viewers read chunks by time:
-chunks whose times overlap are shown in another order than they were received. Therefore messages,
-which a recorder receives one subscription after the other, are brought in order before.
+Chunks are small, so that little is lost if the recorder is killed; a bag without metadata is still
+readable. Viewers read chunks by time, so that messages are brought in order before.
 """
 
 from collections.abc import Collection

@@ -1,10 +1,8 @@
 """
 Repair of rows that a logger wrote at other moments than the robot measured them.
 
-A logger that polls a robot writes some samples twice, misses others, and stamps all of them with
-its own, jittering clock. Repeated rows are dropped. The number of the robot's cycles between two
-rows follows from positions and velocities, because the change of positions is the mean velocity
-times the time in between; if it is whole on nearly all rows, stamps are replaced by robot time.
+Repeated rows are dropped. The number of the robot's cycles between two rows follows from positions
+and velocities: if it is whole on nearly all rows, stamps are replaced by robot time.
 """
 
 from collections.abc import Sequence

@@ -1,17 +1,11 @@
 """
-Poses of a part in a whole video, from its poses in single images: a smoother over time.
+Poses of a part in a whole video, from its poses in single images: a smoother (docs/tracking.md).
 
-The centre of a part moves at a constant velocity, and the part turns at a constant angular
-velocity; both are changed by white accelerations. These may be larger along some axes of the
-world than along others, and vanish along some, as for a part on a table. Their spectral
-densities, the standard deviations of the first rates, and a factor of the covariances of the given
-poses are the most likely ones. In an interval with an impact accelerations are larger: they have
-Student's t distribution.
-
-The density of an axis along which nothing moves has its largest likelihood at 0, although larger
-ones explain the video about as well. As Chung et al. (2013, "A nondegenerate penalized likelihood
-estimator for variance parameters in multilevel models") we add the logarithm of the standard
-deviation to the log likelihood, which keeps it away from 0, and covariances honest.
+Velocities of its centre and rotation are changed by white accelerations along the axes of the
+world. Their densities, the standard deviations of the first rates, and a factor of the covariances
+of the given poses are the most likely ones, with a penalty that keeps densities away from 0 (Chung
+et al., 2013, "A nondegenerate penalized likelihood estimator for variance parameters in multilevel
+models"). In an interval with an impact accelerations have Student's t distribution.
 """
 
 from collections.abc import Sequence

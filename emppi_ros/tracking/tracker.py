@@ -1,13 +1,8 @@
 """
-Poses of rigid parts in depth images, by inverse rendering.
+Poses of rigid parts in depth images, by inverse rendering (docs/tracking.md).
 
-The poses whose rendered depth fits an image best are found by Gauss-Newton steps, from where the
-parts would be at constant velocity. Where that fits badly, a few steps of point-to-plane
-alignment, which converge from farther away, come first. Errors have robust weights, in units of
-noise that grows with the square of depth. Directions that the image does not show, such as the
-roll of a cylinder, stay as they were and get a large covariance. A part that seems to have turned
-abruptly, as into an orientation that looks alike, is fitted again from the rotation that was
-predicted.
+Directions that an image does not show, such as the roll of a cylinder, stay as they were and get a
+large covariance.
 """
 
 from collections.abc import Mapping, Sequence
