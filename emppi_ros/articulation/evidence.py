@@ -23,12 +23,7 @@ _BY_CHANCE = 1e-3  # probability of a run of scattered frames, beyond which it i
 
 
 def edge_cost(joint: FittedJoint, seen: Observations, scale: float) -> tuple[float, float]:
-    """
-    Return the cost of an edge, infinite if the joint does not hold, and the share explained.
-
-    Noise may be larger than given, up to a few times and up to a share of the motion: then it is
-    an error of the tracker or of the mechanism, and not another motion.
-    """
+    """Return the cost of an edge, infinite if the joint does not hold, and the share explained."""
     scale = float(np.clip(scale, 1.0, max(_largest_scale(seen), 1.0)))
     wide = seen._replace(whitening=seen.whitening / np.sqrt(scale))
     larger = joint._replace(
@@ -44,12 +39,7 @@ def edge_cost(joint: FittedJoint, seen: Observations, scale: float) -> tuple[flo
 
 
 def has_other_motion(joint: FittedJoint, seen: Observations) -> bool:
-    """
-    Return whether more frames than a tracker fails in belong to another motion.
-
-    They deviate from the joint by more than the largest noise that counts as one, in runs that are
-    too long for scattered wrong poses.
-    """
+    """Return whether more frames than a tracker fails in belong to another motion."""
     freedom = np.maximum(seen.dimensions - DOF[joint.model.kind], 1)
     limit = max(_largest_scale(seen), joint.scale, 1.0) * stats.chi2.ppf(INLIER, freedom)
     far = joint.squares > limit

@@ -128,11 +128,7 @@ def _turn(screw: FittedJoint) -> float:
 
 
 def _hinge_power(slide: FittedJoint, seen: Observations) -> float:
-    """
-    Return the increase of squares if the slide were a far hinge.
-
-    A hinge turns the child, and bends its path by the sagitta.
-    """
+    """Return the increase of squares if the slide were a far hinge."""
     q = slide.q[:, 0] - np.median(slide.q[:, 0])
     limit = 2.0 * max(travel(slide), 1e-6)
     q = q[np.abs(q) < limit]

@@ -242,12 +242,7 @@ class BeliefMonitor:
         return fractions
 
     def out_of_prior(self, belief: Belief) -> list[str]:
-        """
-        Return the parameters whose belief contradicts its prior (Evans and Moshonov 2006).
-
-        Particles hardly leave the range of their prior. Therefore a mean in the last percent of a
-        tail counts, or in the last five percent if the innovations are too large.
-        """
+        """Return the parameters whose belief contradicts its prior (Evans and Moshonov 2006)."""
         mean = weights.mean(belief.log_weights, belief.theta)
         excessive = any(excess > 1.0 for excess in self.innovations.excess.values())
         limit = _WIDE_TAIL if excessive else _TAIL

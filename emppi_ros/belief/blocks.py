@@ -158,12 +158,7 @@ def follow_change(
     changed: Sequence[int],
     rng: np.random.Generator,
 ) -> tuple[Belief, Statistics]:
-    """
-    Return belief and statistics after the parameters `changed` were detected to have jumped.
-
-    The particles near the new values descend from a few draws, so that the true ones are between
-    them: particles spread over the distance of these draws. Errors before do not count as noise.
-    """
+    """Return belief and statistics after the parameters `changed` were detected to have jumped."""
     scale, fisher = statistics
     if scale is None:
         return belief, statistics

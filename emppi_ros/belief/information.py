@@ -95,13 +95,9 @@ def missing(covariance: Array, floor: Array) -> Array:
 def diffuse(
     z: Array, added: Array, center: Array, spread: Array, rng: np.random.Generator
 ) -> Array:
-    """
-    Return z (M, P) after noise of covariance `added` (P, P) that leaves the prior unchanged.
-
-    It is a step of an Ornstein-Uhlenbeck process about the prior's mean `center` (P,): without
-    information, particles remain draws from the prior.
-    """
+    """Return z (M, P) after noise of covariance `added` (P, P) that leaves the prior unchanged."""
     values, vectors = np.linalg.eigh(added)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
+    # a step of an Ornstein-Uhlenbeck process about the mean of the prior
     pull = 0.5 * (z - center) / spread**2 @ added
     return z - pull + rng.standard_normal(z.shape) @ root.T

@@ -219,10 +219,8 @@ class Predictor:
         """
         Return the corrected state of each model: partly as measured, partly as predicted.
 
-        A model that started from the measured pose would attribute its noise to the parameters.
-        Therefore each moves its predicted object towards the measured pose by the fraction
-        `object_gain`, and its joints by `joint_gain`: a steady-state Kalman filter for each model.
-        The paper uses gains of 1.
+        Each moves its predicted object to the measured pose by the fraction `object_gain`, and its
+        joints by `joint_gain`: a steady-state Kalman filter for each model.
         """
         count = len(predicted.qpos)
         qpos, qvel = (np.broadcast_to(x, (count, x.shape[-1])).copy() for x in fitted)

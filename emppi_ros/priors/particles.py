@@ -41,12 +41,7 @@ def reweight(belief: Belief, log_likelihood: Array) -> Belief:
 
 
 def tempering_power(belief: Belief, log_likelihood: Array, min_size: float) -> float:
-    """
-    Return the largest power in [0, 1] of the likelihood that keeps `min_size` particles.
-
-    In many dimensions a single measurement may leave one effective particle: tempering discards a
-    part of it. Particles that diverged have weight zero at any power.
-    """
+    """Return the largest power in [0, 1] of the likelihood that keeps `min_size` particles."""
     if (log_likelihood == -np.inf).all() or np.isnan(log_likelihood).any():
         return 1.0
 

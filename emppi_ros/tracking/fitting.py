@@ -189,12 +189,7 @@ class Fit(NamedTuple, Generic[P]):
 
 
 def fit_widely(tracked: TrackedParts, guess: P, image: Array) -> Fit[P]:
-    """
-    Return the fit from a guess; parts that fit badly are aligned first, if that is better.
-
-    Alignment converges from farther away, but takes what is beside a part for the part. `image`
-    has NaN where there is no depth.
-    """
+    """Return the fit from a guess; parts that fit badly are aligned first, if that is better."""
     fitted = fit(tracked, guess, image)
     evidence = fitted.evidence
     bad = (evidence.fits < _WELL) & (evidence.visible >= FEWEST_PIXELS)

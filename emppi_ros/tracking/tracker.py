@@ -154,12 +154,7 @@ def judge(tracked: TrackedParts, evidence: Evidence) -> tuple[str, ...]:
 def _reject_jumps(
     tracked: TrackedParts, guess: Poses, fitted: Fit[FreeParts], image: Array
 ) -> Fit[FreeParts]:
-    """
-    Return the fit after parts that turned abruptly are fitted from the guessed rotation.
-
-    Where this ends in another orientation, the jump has to explain the image better: several
-    orientations may look alike, and a part that is nearly hidden may fit in many.
-    """
+    """Return the fit after parts that turned abruptly are fitted from the guessed rotation."""
     for part in np.flatnonzero(_angles(guess, fitted.placement.poses) > _JUMP_RAD).tolist():
         if judge(tracked, fitted.evidence)[part] != TRACKED:
             continue
@@ -205,11 +200,8 @@ def _find_again(
     """
     Search parts that are not tracked among what no part explains; return poses that fit.
 
-    They are searched where they may have moved since they were seen at the poses `last`, which was
-    `missing_s` (B,) ago.
-
-    A pose counts if it has the right depths and explains most of a cluster of pixels: what moves
-    in front of a part, such as a robot, is not taken for it.
+    They may have moved since they were seen at poses `last`, `missing_s` (B,) ago. A pose counts
+    if it explains most of a cluster: what moves in front of a part is not taken for it.
     """
     turns = Rotation.random(_HYPOTHESES, random_state=np.random.default_rng(0)).as_matrix()
     for part, status in enumerate(judge(tracked, fitted.evidence)):
