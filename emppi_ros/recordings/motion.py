@@ -166,12 +166,8 @@ def physical_step(recordings: Sequence[Recording], model: mujoco.MjModel) -> flo
 
 
 def default_step(recordings: Sequence[Recording], model: mujoco.MjModel) -> float:
-    """
-    Return the step at which the recordings are compared with the model, if none is given.
-
-    Recordings with a sample per step of the model may be simulations with this step. Those with
-    more samples are not, and the physical step suits them.
-    """
+    """Return the step at which the recordings are compared with the model, if none is given."""
+    # recordings with a sample per step of the model may be simulations with this step
     if any(_steps_are_coarse(recording, model) for recording in recordings):
         return physical_step(recordings, model)
     return float(model.opt.timestep)

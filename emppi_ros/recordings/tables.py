@@ -33,7 +33,6 @@ _PARTS = {  # of kinds with several columns, with their units
         for first, second in itertools.combinations_with_replacement(_TWIST, 2)
     },
 }
-_NUMBERS = {'pose': 'seven', 'covariance': '21'}  # of parts
 _EXAMPLES = {'pose': 'pose/block.x [m]', 'covariance': 'covariance/block.x.rx [m rad]'}
 _COLUMN = re.compile(r'(?P<kind>[a-z]+)/(?P<of>.+) \[(?P<unit>[^]]+)\]')
 
@@ -146,7 +145,7 @@ def _vector(path: Path, kind: str, body: str, time: Array, parts: Mapping[str, A
     if len(partial):
         raise IdentificationError(
             f'{where}: at {time[partial[0]]:.6g} s some columns have a number and some have none: '
-            f'a {kind} is all {_NUMBERS[kind]}'
+            f'a {kind} is all {len(named)}'
         )
     return Signal(kind, body, UNITS[kind][0], time[there], values[there], where)
 

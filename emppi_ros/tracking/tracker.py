@@ -97,17 +97,15 @@ class PartTracker:
         is_seen = np.array([one == TRACKED for one in status])
         self._seen_at = np.where(is_seen, time, self._seen_at)
         self.time, self.poses, self._status = time, poses.where(is_seen, self.poses), status
-        estimates = []
+        covariances, fits = [], fitted.evidence.fits.tolist()
         for part, (step, what) in enumerate(zip(steps, status, strict=True)):
-            (position, rotation), shape = poses.at(part), tracked.shapes[part]
             if step is None or what != TRACKED:
-                arm = rotation @ shape.centre
-                covariance = equations.solve(NOTHING_KNOWN, arm, shape.radius).covariance
+                shape = tracked.shapes[part]
+                arm = poses.rotation[part] @ shape.centre
+                covariances.append(equations.solve(NOTHING_KNOWN, arm, shape.radius).covariance)
             else:
-                covariance = step.covariance * fitted.evidence.scale[part]
-            share = float(fitted.evidence.fits[part])
-            estimates.append(PartEstimate(position, rotation, covariance, what, share))
-        return estimates
+                covariances.append(step.covariance * fitted.evidence.scale[part])
+        return list(map(PartEstimate, *poses, covariances, status, fits))
 
     def _predict(self, time: float) -> Poses:
         """Return where the parts are at a time, at constant velocity of their centres."""
@@ -121,11 +119,7 @@ class PartTracker:
         return Poses(position, rotation)
 
     def _velocity(
-        self,
-        poses: Poses,
-        steps: Sequence[Displacement | None],
-        status: Sequence[str],
-        time: float,
+        self, poses: Poses, steps: list[Displacement | None], status: Sequence[str], time: float
     ) -> Array:
         """Return velocities (B, 6) of the parts, along directions that the image shows."""
         velocity = np.zeros_like(self.velocity)
