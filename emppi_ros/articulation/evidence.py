@@ -83,11 +83,10 @@ def _frame_costs(joint: FittedJoint, seen: Observations) -> Array:
 
 def free_costs(seen: Observations) -> Array:
     """Return minus twice the log density (T) of frames that nothing explains."""
-    unmeasured = 6.0 - seen.dimensions
     values = np.linalg.eigvalsh(
         np.linalg.inv(np.einsum('tij,tik->tjk', seen.whitening, seen.whitening))
     )
     noise = np.log(2.0 * np.pi * values)
-    blind = np.where(np.arange(6) >= (6.0 - unmeasured)[:, None], noise, 0.0).sum(axis=1)
-    volume = 2.0 * (3.0 * np.log(_RANGE_M) + (3.0 - unmeasured) * np.log(_RANGE_RAD))
+    blind = np.where(np.arange(6) >= seen.dimensions[:, None], noise, 0.0).sum(axis=1)
+    volume = 2.0 * (3.0 * np.log(_RANGE_M) + (seen.dimensions - 3.0) * np.log(_RANGE_RAD))
     return blind + volume

@@ -105,7 +105,7 @@ def smooth(time: Array, given: PoseSeries, shape: Shape) -> PoseSeries:
     smoothed, covariance = _smooth_images(images, int(shown.sum()))
     kept = (vectors * shown[:, None, :]) @ np.swapaxes(vectors, -1, -2)
     step = np.einsum('tij,tj->ti', kept, _displacement(centres, smoothed, shape.radius))
-    rotation = _turns(step[:, 3:] / shape.radius) @ given.rotation
+    rotation = Rotation.from_rotvec(step[:, 3:] / shape.radius).as_matrix() @ given.rotation
     unknown = (vectors * np.where(shown, 0.0, values)[:, None, :]) @ np.swapaxes(vectors, -1, -2)
     back = np.linalg.inv(_to_centres(rotation @ shape.centre, shape.radius))
     return PoseSeries(
@@ -127,10 +127,6 @@ def _displacement(before: Poses, after: Poses, radius: float) -> Array:
     return np.concatenate([after.position - before.position, radius * vectors], axis=1)
 
 
-def _turns(vectors: Array) -> Array:
-    return np.asarray(Rotation.from_rotvec(vectors).as_matrix(), np.float64)
-
-
 def _smooth_images(images: _Images, dimensions: int) -> tuple[Poses, Array]:
     """Return poses of the centre, and covariances (T, 6, 6) of displacements of the surface."""
     steps, radius = np.diff(images.time), images.radius
@@ -149,7 +145,7 @@ def _smooth_images(images: _Images, dimensions: int) -> tuple[Poses, Array]:
         moved, covariance = fitted.states.mean, fitted.factor * fitted.states.covariance[:, :6, :6]
         centres = Poses(
             motion.centres.position + moved[:, :3],
-            _turns(moved[:, 3:6] / radius) @ motion.centres.rotation,
+            Rotation.from_rotvec(moved[:, 3:6] / radius).as_matrix() @ motion.centres.rotation,
         )
         motion = _PartMotion(centres, motion.rate + moved[:, 6:])
         squares = scale * kalman_smoother.noise_squares(fitted.states, fitted.noise, fitted.factor)
@@ -165,7 +161,7 @@ def _linearize(images: _Images, about: _PartMotion) -> LinearSystem:
     """Return the system of displacements and changes of rates, without noise and first rates."""
     steps = np.diff(images.time)[:, None]
     moved = steps * about.rate[:-1]
-    turns = _turns(moved[:, 3:] / images.radius)
+    turns = Rotation.from_rotvec(moved[:, 3:] / images.radius).as_matrix()
     here, there = about.centres.at(slice(-1)), about.centres.at(slice(1, None))
     ahead = Poses(here.position + moved[:, :3], turns @ here.rotation)
     off = _displacement(there, ahead, images.radius)
