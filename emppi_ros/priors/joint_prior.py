@@ -20,11 +20,7 @@ _QUANTILES = 500
 
 @dataclass(frozen=True, eq=False)
 class JointPrior:
-    """
-    Distribution of all P parameters of a task.
-
-    Those at `columns` are drawn jointly from weighted particles, others from their own priors.
-    """
+    """Distribution of all P parameters: particles at `columns`, and their own priors elsewhere."""
 
     parameters: Sequence[Parameter]
     priors: Sequence[Prior]  # those at `columns` are unused
@@ -43,12 +39,7 @@ class JointPrior:
         return theta
 
     def initial_belief(self, count: int, rng: np.random.Generator) -> Belief:
-        """
-        Return `count` particles with which a filter starts.
-
-        If the file has `count` particles of all parameters, such as a saved belief, these are
-        returned unchanged, with their weights.
-        """
+        """Return `count` particles to start with: those of the file, if it has as many."""
         if len(self.weights) == count and 0 < len(self.columns) == len(self.parameters):
             with np.errstate(divide='ignore'):  # zero weights become -inf
                 return Belief(self.values.copy(), np.log(self.weights))

@@ -33,7 +33,7 @@ from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.named_belief import NAMED, write_named_belief
 from emppi_ros.nodes.topics.task import TOPIC, TaskFollowerNode, follow_stage
-from emppi_ros.tasks.stages import Stage
+from emppi_ros.tasks.cost import Stage
 from emppi_ros.tasks.task import Task, parse_task
 
 _POLL_S = 0.01

@@ -39,7 +39,7 @@ from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.sim.trajectory_controller import TrajectoryController
 from emppi_ros.sim.true_parameters import draw_truth, parse_truth
 from emppi_ros.tasks import switch_protocol
-from emppi_ros.tasks.stages import Stage
+from emppi_ros.tasks.cost import Stage
 from emppi_ros.tasks.task import Task, parse_task
 
 _SHORTEST_S = 1e-3  # period of the loop
