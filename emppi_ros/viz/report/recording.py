@@ -71,6 +71,11 @@ class RunRecord:
         """The true parameters (P,) at the end of the run."""
         return self.truths[-1]
 
+    def belief(self, row: int) -> Belief:
+        """Return the belief of a row of `belief_times`."""
+        with np.errstate(divide='ignore'):  # a weight of 0 is a log weight of -inf
+            return Belief(self.belief_theta[row], np.log(self.belief_weights[row]))
+
     def row_at(self, time: float) -> int:
         """Return the row of the first state from a time [s] on, or of the last one."""
         return min(int(np.searchsorted(self.times, time)), len(self.times) - 1)

@@ -19,7 +19,6 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import with_parameters
-from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.mujoco_overlay import draw_in
 from emppi_ros.viz.palette import BLUE, GREEN, ORANGE, RED
@@ -154,8 +153,7 @@ def belief_shapes(task: Task, record: RunRecord, model: mujoco.MjModel, now: flo
         return []
     extent, row = scene_extent(task), record.row_at(now)
     last = max(int(np.searchsorted(record.belief_times, now, side='right')) - 1, 0)
-    with np.errstate(divide='ignore'):  # a weight of 0 is a log weight of -inf
-        belief = Belief(record.belief_theta[last], np.log(record.belief_weights[last]))
+    belief = record.belief(last)
     smaller = extent._replace(size=_SMALLER * extent.size)
     start, data = (scene.kinematics(model, record.qpos[i]) for i in (0, row))
     numbers = histograms.shapes(task, smaller, start, belief, _LIFT * extent.size)

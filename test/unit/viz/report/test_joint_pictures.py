@@ -1,24 +1,19 @@
-"""Arrows lie on the axes of MuJoCo's joints; pictures need a renderer."""
+"""Pictures of the belief about joints; they need a renderer."""
 
 import dataclasses
 
-import mujoco
 import numpy as np
 import pytest
 
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.cli import main
-from emppi_ros.model.parameters import with_parameters
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz import renderer as rendering
-from emppi_ros.viz.palette import JOINT_KINDS
 from emppi_ros.viz.renderer import Renderer
 from emppi_ros.viz.report import joint_pictures, recording, video
-from emppi_ros.viz.report.joint_pictures import Arrow, add_arrows
-from emppi_ros.viz.shapes.joint_axes import MIN_SHARE, kind_names, uncertain_objects
+from emppi_ros.viz.shapes.joint_axes import kind_names, uncertain_objects
 
 THETA = np.array([[0.0, 0.0, 1.0, 0.0, 0.1, 0.0]])
-PLACE, LENGTH = np.array([0.3, 0.1, 0.2]), 0.3
 
 
 @pytest.fixture(scope='module')
@@ -33,82 +28,10 @@ def run(drawer):
     return drawer, recording.of_trace(ClosedLoop(drawer, 0).run(0.3))
 
 
-def _arrows(task, theta, shares):
-    ((joint, item),) = uncertain_objects(task)
-    return joint_pictures.arrows(task, joint, item, theta, shares, PLACE, LENGTH)
-
-
-@pytest.fixture
-def theta(rng):
-    """Return particles, slides and hinges."""
-    found = np.hstack([rng.normal(0.0, 1.0, (20, 3)), rng.uniform(-0.1, 0.1, (20, 3))])
-    return np.clip(found, -2.9, 2.9)
-
-
-def test_arrows_lie_on_the_axes_of_the_models(drawer, theta):
-    ((_, item),) = uncertain_objects(drawer)
-    for particle, arrow in zip(theta, _arrows(drawer, theta, np.ones(20)), strict=True):
-        model = with_parameters(drawer.model, drawer.parameters, particle)
-        data = mujoco.MjData(model)
-        data.qpos[:] = drawer.start().qpos
-        mujoco.mj_kinematics(model, data)
-        slides = model.jnt_type[item.joint] == mujoco.mjtJoint.mjJNT_SLIDE.value
-        start = PLACE if slides else data.xanchor[item.joint]
-        way = arrow.end - arrow.start
-        # rounding of positions of 1 m
-        np.testing.assert_allclose(arrow.start, start, atol=1e-12)
-        np.testing.assert_allclose(np.cross(way, data.xaxis[item.joint]), 0.0, atol=1e-12)
-        assert np.linalg.norm(way) == pytest.approx(LENGTH, rel=1e-12)
-        assert arrow.color == JOINT_KINDS[0 if slides else 1]
-
-
-def test_the_sign_of_an_axis_does_not_change_its_arrow(drawer, theta):
-    other = theta * [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0]
-    both = (_arrows(drawer, values, np.ones(20)) for values in (theta, other))
-    for one, two in zip(*both, strict=True):
-        np.testing.assert_array_equal(one.end, two.end)  # negation is exact
-
-
-def test_the_opacity_of_an_arrow_is_its_relative_weight(drawer, theta, rng):
-    shares = rng.dirichlet(np.ones(20))
-    shares[3] = 0.01 * shares.max()  # next to nothing
-    found = _arrows(drawer, theta, shares)
-    expected = shares / shares.max()
-    expected = expected[expected >= MIN_SHARE]
-    np.testing.assert_array_equal([arrow.alpha for arrow in found], expected)
-    assert len(found) < 20 and max(arrow.alpha for arrow in found) == 1.0
-
-
-def test_arrows_beyond_the_capacity_of_a_scene_are_dropped(drawer):
-    scene = mujoco.MjvScene(drawer.model, 5)
-    arrow = Arrow(np.zeros(3), np.ones(3), JOINT_KINDS[0], 0.5)
-    add_arrows(scene, [arrow] * 9, 0.01)
-    assert scene.ngeom == scene.maxgeom == 5
-
-
 def test_the_kinds_of_a_joint_have_names(make_task, drawer):
     ((joint, _),) = uncertain_objects(drawer)
     assert kind_names(drawer, joint) == ['slide', 'hinge']
     assert uncertain_objects(make_task('slider')) == []
-
-
-@pytest.mark.usefixtures('renderer')
-def test_an_arrow_is_drawn_at_its_full_length():
-    xml = '<mujoco><visual><global offwidth="200" offheight="100"/></visual><worldbody/></mujoco>'
-    model = mujoco.MjModel.from_xml_string(xml)
-    view = mujoco.MjvCamera()
-    view.azimuth, view.elevation, view.distance = 90.0, 0.0, 3.0
-    arrow = Arrow(np.array([-0.6, 0.0, 0.0]), np.array([0.9, 0.0, 0.0]), (1.0, 1.0, 1.0), 1.0)
-    renderer, seen = Renderer(model, 200, 100, view), []
-    for shape in (mujoco.mjtGeom.mjGEOM_ARROW, mujoco.mjtGeom.mjGEOM_CYLINDER):
-        picture = renderer.render(
-            np.empty(0), lambda scene, shape=shape: add_arrows(scene, [arrow], 0.02, shape)
-        )
-        seen.append(np.flatnonzero(picture.any(axis=(0, 2)))[[0, -1]])
-    renderer.close()
-    # pixels: a metre is some forty of them, and the arrow's tip is thinner than one
-    np.testing.assert_allclose(*seen, atol=3)
-    assert seen[0][1] - seen[0][0] > 40
 
 
 @pytest.mark.usefixtures('renderer')
