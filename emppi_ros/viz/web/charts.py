@@ -36,10 +36,7 @@ class HistoryRow(NamedTuple):
     clock: float
     belief: Belief
     theta: Array | None  # (P,) true parameters; None if unknown
-    ess: float
-    error: float
-    terms: dict[str, float]
-    latencies: dict[str, float]
+    series: Mapping[str, Mapping[str, float]]  # chart -> name -> value
 
 
 class History:
@@ -61,9 +58,13 @@ class History:
             return False
         behind = clock - snapshot.display.stamp
         self._changes = [(c.stamp + behind, c.parameter) for c in snapshot.display.changes]
-        belief, latencies = snapshot.display.belief, dict(snapshot.latencies)
-        measured = belief, snapshot.theta, snapshot.ess, snapshot.error
-        self.rows.append(HistoryRow(clock, *measured, terms, latencies))
+        series = {
+            'ess': {'ESS': snapshot.ess},
+            'error': {'error': snapshot.error},
+            'terms': terms,
+            'latencies': dict(snapshot.latencies),
+        }
+        self.rows.append(HistoryRow(clock, snapshot.display.belief, snapshot.theta, series))
         return True
 
     @property
@@ -76,13 +77,9 @@ class History:
         """Return times [s] of a parameter's changes, relative to the newest row."""
         return [time - self.rows[-1].clock for time, name in self._changes if name == parameter]
 
-    def series(self, kind: str, name: str) -> Array:
-        """Return a term or latency of each row (n,); NaN where it is missing."""
-        return np.array([getattr(m, kind).get(name, np.nan) for m in self.rows])
-
-    def values(self, name: str) -> Array:
-        """Return `ess` or `error` of each row (n,)."""
-        return np.array([getattr(row, name) for row in self.rows])
+    def series(self, chart: str, name: str) -> Array:
+        """Return the values of a series (n,); NaN where it is missing."""
+        return np.array([row.series[chart].get(name, np.nan) for row in self.rows])
 
     def truths(self, column: int) -> Array:
         """Return the true value of a parameter at each row (n,); NaN where it is unknown."""
@@ -139,9 +136,10 @@ class Chart:
             padding=_PADDING,
         )
 
-    def show(self, times: Array, values: Mapping[str, Array]) -> None:
-        """Show series (n,) at times (n,) [s]; NaN leaves a gap."""
-        self._chart.data = (times, *(values[name] for name in self.names))
+    def show(self, history: History, chart: str) -> None:
+        """Show the series of a chart; NaN leaves a gap."""
+        series = (history.series(chart, name) for name in self.names)
+        self._chart.data = (history.times, *series)
 
 
 class BeliefImage:

@@ -79,7 +79,10 @@ class Page:
             self._status.content = status(now, self._problem)
         if clock >= self._plots_due and self._history.rows:
             self._plots_due = clock + PLOTS_S
-            self._show_plots()
+            if self._picture is not None:
+                self._picture.image = self._belief_image.draw(self._history)
+            for name, chart in self._charts.items():
+                chart.show(self._history, name)
 
     def _start_run(self, now: Snapshot) -> None:
         """Lay out again what belongs to one run of a task."""
@@ -142,16 +145,6 @@ class Page:
             self._problem = ''
         except EmppiError as error:  # nothing to draw this time
             self._problem = str(error)
-
-    def _show_plots(self) -> None:
-        history, times = self._history, self._history.times
-        if self._picture is not None:
-            self._picture.image = self._belief_image.draw(history)
-        self._charts['ess'].show(times, {'ESS': history.values('ess')})
-        self._charts['error'].show(times, {'error': history.values('error')})
-        for kind in ('terms', 'latencies'):
-            chart = self._charts[kind]
-            chart.show(times, {name: history.series(kind, name) for name in chart.names})
 
 
 def _terms(prediction: PlanRollouts) -> dict[str, float]:
