@@ -133,17 +133,6 @@ def seeds(text: str) -> range:
     return range(int(first), int(last) + 1)
 
 
-def add_workers(parser: Any) -> None:
-    """Add --jobs and --scheduler, which choose where runs are computed."""
-    parser.add_argument(
-        '--jobs',
-        metavar='J',
-        type=count,
-        help='number of processes on this machine (one per core); several use one thread each',
-    )
-    add_scheduler(parser)
-
-
 def add_scheduler(parser: Any, of: str = '') -> None:
     """Add --scheduler, a cluster that computes; `of` names what, unless it is everything."""
     parser.add_argument(

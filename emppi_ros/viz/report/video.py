@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 import mujoco
 import numpy as np
+import PIL.Image
 
 from emppi_ros.core import paths
 from emppi_ros.core.arrays import Array
@@ -229,11 +230,7 @@ def write(task: Task, record: RunRecord, path: Path, progress: Callable[[float],
     ):
         for i in range(count):
             frame = np.hstack([draw(i / fps), panel.draw(i / fps)])
-            writer.append_data(_halve(frame) if is_gif else frame)
+            if is_gif:
+                frame = np.asarray(PIL.Image.fromarray(frame).reduce(2))
+            writer.append_data(frame)
             progress(i + 1)
-
-
-def _halve(frame: Image) -> Image:
-    """Return a frame of half the width and height: each pixel is the mean of four."""
-    blocks = frame.reshape(frame.shape[0] // 2, 2, frame.shape[1] // 2, 2, 3)
-    return blocks.mean(axis=(1, 3)).round().astype(np.uint8)
