@@ -21,17 +21,11 @@ def add_commands(commands: Any) -> None:
     add('task', 'name of a task, or a YAML file', str, 'TASK', nargs='?')
     add('--ros', 'show the running ROS 2 graph')
     add('--namespace', 'with --ros: namespace of the nodes', str, default='')
+    port = output.number(lambda value: 0 <= value <= 65535, 'a port from 0 to 65535', int)
     add('--port', 'port on this machine; 0: any free one', port, default=8080)
     add('--seed', 'random seed', output.whole, default=0)
     command.add_truth()
     command.add_prior()
-
-
-def port(text: str) -> int:
-    """Option type: a port."""
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f'{text!r} must be a port from 0 to 65535')
-    return int(text)
 
 
 def view(options: argparse.Namespace) -> None:

@@ -95,8 +95,7 @@ def _picture(
     size: float,
 ) -> tuple[Image, str]:
     """Return the scene with the belief in it, and the probability of each joint kind as text."""
-    after = np.searchsorted(record.belief_times, record.times[row])  # the first from then on
-    belief = record.belief(min(int(after), len(record.belief_times) - 1))
+    belief = record.belief_at(record.times[row])
     data = scene.kinematics(renderer.model, record.qpos[row])
     axes, pivots = joint_axes.axes(task, size, data, belief)
     truth = Belief(record.truth[None], np.zeros(1))

@@ -71,8 +71,9 @@ class RunRecord:
         """The true parameters (P,) at the end of the run."""
         return self.truths[-1]
 
-    def belief(self, row: int) -> Belief:
-        """Return the belief of a row of `belief_times`."""
+    def belief_at(self, time: float) -> Belief:
+        """Return the last belief up to a time [s], or the first one."""
+        row = max(int(np.searchsorted(self.belief_times, time, side='right')) - 1, 0)
         with np.errstate(divide='ignore'):  # a weight of 0 is a log weight of -inf
             return Belief(self.belief_theta[row], np.log(self.belief_weights[row]))
 

@@ -20,6 +20,7 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import with_parameters
+from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.mujoco_overlay import draw_in
 from emppi_ros.viz.palette import BLUE, GREEN, ORANGE, RED
@@ -76,9 +77,7 @@ class BeliefPanel:
         reached = record.success_s is not None and now >= record.success_s - 1e-9
         self._caption.set_text(f'success at {record.success_s:.1f} s' if reached else '')
         if self._learning:
-            row = max(int(np.searchsorted(record.belief_times, now, side='right')) - 1, 0)
-            truth = record.truth_at(now)
-            self._show(record.belief_theta[row], record.belief_weights[row], truth)
+            self._show(record.belief_at(now), record.truth_at(now))
             self._clock.set_text(f't = {now:4.1f} s')
         self._canvas.restore_region(self._background)
         for artist in self._moving:
@@ -119,7 +118,8 @@ class BeliefPanel:
         self._bars = axis.stairs(np.zeros(_BINS), self._edges, fill=True, color=BLUE)
         return [self._truth, self._bars]
 
-    def _show(self, theta: Array, weight: Array, truth: Array) -> None:
+    def _show(self, belief: Belief, truth: Array) -> None:
+        theta, weight = belief.theta, np.exp(belief.log_weights)
         if self._pair:
             self._truth.set_data(*truth[:2, None])
             self._dots.set_offsets(theta[:, :2])
@@ -153,8 +153,7 @@ def belief_shapes(task: Task, record: RunRecord, model: mujoco.MjModel, now: flo
     if not task.parameters or not len(record.belief_times):
         return []
     extent, row = scene_extent(task), record.row_at(now)
-    last = max(int(np.searchsorted(record.belief_times, now, side='right')) - 1, 0)
-    belief = record.belief(last)
+    belief = record.belief_at(now)
     smaller = extent._replace(size=_SMALLER * extent.size)
     start, data = (scene.kinematics(model, record.qpos[i]) for i in (0, row))
     numbers = histograms.shapes(task, smaller, start, belief, _LIFT * extent.size)
