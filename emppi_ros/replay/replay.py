@@ -30,13 +30,15 @@ _WORDS = {'planner': ('plan', 'point'), 'belief': ('belief', 'particle')}  # a t
 class ReplayInput:
     """Journals and outputs of a bag, by journal topic."""
 
+    where: str  # name of the bag in errors
     journals: dict[str, list[str]] = field(default_factory=lambda: {t: [] for t in OUTPUTS})
     outputs: dict[str, list[Any]] = field(default_factory=lambda: {t: [] for t in OUTPUTS})
 
 
 def read(bag: Bag) -> ReplayInput:
     """Read journals and outputs of a bag; ReplayError without any journal."""
-    recorded, journals = ReplayInput(), {name: topic for topic, name in OUTPUTS.items()}
+    recorded = ReplayInput(str(bag.path))
+    journals = {name: topic for topic, name in OUTPUTS.items()}
     for message in bag.messages({*OUTPUTS, *journals}):
         if message.topic in OUTPUTS:
             recorded.journals[message.topic].append(message.data.data)
@@ -68,14 +70,14 @@ def read_journal(topic: str, text: str) -> tuple[int, list[list[Any]]]:
     return sequence, events
 
 
-def first_metadata(recorded: ReplayInput, topic: str, where: str) -> Mapping[str, Any]:
+def first_metadata(recorded: ReplayInput, topic: str) -> Mapping[str, Any]:
     """Return the metadata of the first recorded session in a journal."""
     for _, metadata in _key_frames(recorded, topic):
-        journal.check_metadata(metadata, where)
+        journal.check_metadata(metadata, recorded.where)
         return metadata
     raise ReplayError(
-        f'{where}: {topic} has no key frame: it was recorded for less than ten seconds, and not '
-        'from its start'
+        f'{recorded.where}: {topic} has no key frame: it was recorded for less than ten seconds, '
+        'and not from its start'
     )
 
 
@@ -198,9 +200,8 @@ def replay(
     bag: Bag, recorded: ReplayInput, progress: Callable[[float], None] = lambda _: None
 ) -> dict[str, Any]:
     """Return the summary of `emppi replay --json`; `progress` gets the number of messages."""
-    where = str(bag.path)
     summary: dict[str, Any] = {
-        'bag': where,
+        'bag': recorded.where,
         'seconds': (bag.span_ns[1] - bag.span_ns[0]) * 1e-9,
         'identical': True,
     }
@@ -210,8 +211,8 @@ def replay(
         if not texts:
             notes.append(f'{topic} is not in the bag: the {node} is not checked')
             continue
-        seed = first_metadata(recorded, topic, where)['seed']
-        expected, rerun = _recorded_tables(recorded, topic, where), SessionReplay(topic, where)
+        seed = first_metadata(recorded, topic)['seed']
+        expected, rerun = _recorded_tables(recorded, topic), SessionReplay(topic, recorded.where)
 
         def counted(texts: list[str] = texts, before: int = done) -> Iterator[str]:
             for i, text in enumerate(texts):
@@ -239,19 +240,16 @@ def _replayed_table(output: Plan | StampedBelief, task: Task) -> OutputTable:
     return OutputTable(message_tables.nanoseconds(stamp), table, columns)
 
 
-def _recorded_tables(recorded: ReplayInput, topic: str, where: str) -> list[OutputTable]:
+def _recorded_tables(recorded: ReplayInput, topic: str) -> list[OutputTable]:
     """Return all recorded outputs."""
-    source, command = f'{where}: {OUTPUTS[topic]}', ''
-    if topic == PLANNER:
-        # a run may have several tasks, but only one robot
-        metadata = first_metadata(recorded, topic, where)
-        command = journal.make_task(metadata, where).robot.command
-    tables = []
+    where, tables = f'{recorded.where}: {OUTPUTS[topic]}', []
+    metadata = first_metadata(recorded, topic)  # a run may have several tasks, but only one robot
+    command = journal.make_task(metadata, recorded.where).robot.command
     for message in recorded.outputs[topic]:
-        if command:
-            table = message_tables.read_plan(message, command, source)
+        if topic == PLANNER:
+            table = message_tables.read_plan(message, command, where)
         else:
-            table = message_tables.read_cloud(message, source)[1]
+            table = message_tables.read_cloud(message, where)[1]
         tables.append(OutputTable(message_tables.stamp_ns(message.header.stamp), table))
     return tables
 

@@ -26,8 +26,7 @@ def run(
 
     Returns a summary of both beliefs, and the record of the run with the new belief.
     """
-    where = str(bag.path)
-    metadata = replay.first_metadata(recorded, BELIEF, where)
+    where, metadata = recorded.where, replay.first_metadata(recorded, BELIEF)
     before = journal.make_task(metadata, where)
     _check(task, before, where)
     seed = int(metadata['seed']) if seed is None else seed
