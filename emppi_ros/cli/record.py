@@ -12,7 +12,7 @@ from emppi_ros.cli import extras, output
 from emppi_ros.cli.command import Command
 from emppi_ros.cli.interrupt import StopSignal
 
-_POLL_S, _STATUS_S = 0.01, 5.0  # between two status lines
+_POLL_S, _STATUS_S = 0.01, 5.0  # between two polls; between two status lines
 
 
 def add_commands(commands: Any) -> None:
