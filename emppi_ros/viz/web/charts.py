@@ -1,7 +1,7 @@
 """Plots of the last half minute: line charts (uPlot, drawn by the browser) and the belief."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
@@ -15,7 +15,6 @@ from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import GREEN, GRID, INK, ORANGE, RED, SERIES
 from emppi_ros.viz.renderer import Image
 from emppi_ros.viz.report import plots
-from emppi_ros.viz.shapes.histograms import scalar_columns
 from emppi_ros.viz.web.robot_source import Snapshot
 
 SPAN_S, STEP_S = 30.0, 0.2
@@ -27,7 +26,7 @@ _LINE_WIDTH, _HEIGHT = 2, 88  # px
 _PADDING = 2, 16, 0, 0  # px
 _BINS, _DPI = 40, 100
 _WIDTH, _ROW, _FOOT = 4.2, 1.05, 0.25  # inches, of the belief image
-_MAX_PARAMETERS = 8  # in the image
+MAX_PARAMETERS = 8  # in the image
 
 
 class HistoryRow(NamedTuple):
@@ -142,44 +141,36 @@ class Chart:
         self._chart.data = (history.times, *series)
 
 
-class BeliefImage:
-    """The belief over time as an image: one row of histograms for each scalar parameter."""
+def draw_belief(task: Task, columns: Sequence[int], history: History) -> Image:
+    """Return parameters over the last half minute (height, width, 3): darker is more probable."""
+    rows = len(columns)
+    with plots.styled():
+        figure = Figure(figsize=(_WIDTH, rows * _ROW + _FOOT), dpi=_DPI, layout='constrained')
+        axes = figure.subplots(rows, 1, squeeze=False, sharex=True)[:, 0]
+        for axis, column in zip(axes, columns, strict=True):
+            _draw_parameter(axis, task, column, history)
+        return plots.rasterize(figure)
 
-    def __init__(self, task: Task) -> None:
-        """Choose the first few parameters; their true values are drawn if they are known."""
-        self._task = task
-        self.columns = scalar_columns(task)[:_MAX_PARAMETERS]
 
-    def draw(self, history: History) -> Image:
-        """Return the image (height, width, 3) of the last half minute: darker is more probable."""
-        rows = len(self.columns)
-        with plots.styled():
-            figure = Figure(figsize=(_WIDTH, rows * _ROW + _FOOT), dpi=_DPI, layout='constrained')
-            axes = figure.subplots(rows, 1, squeeze=False, sharex=True)[:, 0]
-            for axis, column in zip(axes, self.columns, strict=True):
-                self._row(axis, column, history)
-            return plots.rasterize(figure)
-
-    def _row(self, axis: Axes, column: int, history: History) -> None:
-        low, high = history.extent(column, *self._task.prior.range[:, column])
-        axis.set(xlim=(-SPAN_S, 0.0), ylim=(low, high))
-        axis.set_title(plots.label(self._task, column), loc='left', fontsize=10)
-        axis.grid(visible=False)
-        if not history.rows:
-            return
-        times = history.times
-        counts = history.histograms(column, _BINS, low, high)
-        shade = counts / np.maximum(counts.max(axis=1, keepdims=True), 1e-300)
-        edges = np.append(times, times[-1] + STEP_S) - STEP_S
-        axis.pcolormesh(
-            edges, np.linspace(low, high, _BINS + 1), shade.T, cmap='Blues', vmin=0.0, vmax=1.0
-        )
-        truths = history.truths(column)
-        axis.step(
-            [-SPAN_S, *times], [truths[0], *truths],
-            where='post', color=RED, linestyle='--', linewidth=1.2,
-        )  # fmt: skip
-        axis.plot(times, history.means(column), color=ORANGE, linewidth=1.6)
-        for time in history.changes(self._task.parameters[column].name):
-            if time >= -SPAN_S:
-                axis.axvline(time, color=GREEN, linestyle=':', linewidth=1.6)
+def _draw_parameter(axis: Axes, task: Task, column: int, history: History) -> None:
+    """Draw histograms, mean, true value if it is known, and changes of a parameter over time."""
+    low, high = history.extent(column, *task.prior.range[:, column])
+    axis.set(xlim=(-SPAN_S, 0.0), ylim=(low, high))
+    axis.set_title(plots.label(task, column), loc='left', fontsize=10)
+    axis.grid(visible=False)
+    times = history.times
+    counts = history.histograms(column, _BINS, low, high)
+    shade = counts / np.maximum(counts.max(axis=1, keepdims=True), 1e-300)
+    edges = np.append(times, times[-1] + STEP_S) - STEP_S
+    axis.pcolormesh(
+        edges, np.linspace(low, high, _BINS + 1), shade.T, cmap='Blues', vmin=0.0, vmax=1.0
+    )
+    truths = history.truths(column)
+    axis.step(
+        [-SPAN_S, *times], [truths[0], *truths],
+        where='post', color=RED, linestyle='--', linewidth=1.2,
+    )  # fmt: skip
+    axis.plot(times, history.means(column), color=ORANGE, linewidth=1.6)
+    for time in history.changes(task.parameters[column].name):
+        if time >= -SPAN_S:
+            axis.axvline(time, color=GREEN, linestyle=':', linewidth=1.6)
