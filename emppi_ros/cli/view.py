@@ -2,8 +2,8 @@
 
 import argparse
 from collections.abc import Callable
+import contextlib
 import functools
-from types import ModuleType
 from typing import Any
 
 from emppi_ros.cli import extras, output
@@ -40,15 +40,15 @@ def view(options: argparse.Namespace) -> None:
         raise ConfigError('give either a task to simulate, or --ros')
     web_server, page = map(extras.load_web_module, ('server', 'page'))
     make = prepare(options)
-    server = web_server.Server(options.port)
-    try:
+    with contextlib.ExitStack() as stack:
+        server = web_server.Server(options.port)
+        stack.callback(server.stop)
         source = make()
-        try:
-            show(server, source, page)
-        finally:
-            source.close()
-    finally:
-        server.stop()
+        stack.callback(source.close)
+        stop = StopSignal()
+        shown = page.Page(server, source, source.snapshot())
+        print(f'{source.name}: {server.address} (stop with Ctrl-C)', flush=True)
+        shown.run(stop.wait)
 
 
 def prepare(options: argparse.Namespace) -> Callable[[], Any]:
@@ -61,11 +61,3 @@ def prepare(options: argparse.Namespace) -> Callable[[], Any]:
     truth = parse_truth(options.truth, '--truth')
     source = extras.load_web_module('robot_source').SimulatedSource
     return functools.partial(source, task, options.seed, truth)
-
-
-def show(server: Any, source: Any, page: ModuleType) -> None:
-    """Print the URL of the page, and keep the page up to date."""
-    stop = StopSignal()
-    shown = page.Page(server, source, source.snapshot())
-    print(f'{source.name}: {server.address} (stop with Ctrl-C)', flush=True)
-    shown.run(stop.wait)
