@@ -58,7 +58,13 @@ def add_command(study: Study, studies: Any) -> None:
         )
     study.add_options(parser)
     if study.parallel:
-        output.add_workers(parser)
+        parser.add_argument(
+            '--jobs',
+            metavar='J',
+            type=output.count,
+            help='number of processes here (one per core); several use one thread each',
+        )
+        output.add_scheduler(parser)
     else:
         parser.set_defaults(jobs=1, scheduler=None)
     folder = Path('out') / study.name

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks import means
+from benchmarks import ASSETS, means
 from benchmarks.pages import constants
 from benchmarks.study import (
     Axis,
@@ -94,7 +94,7 @@ def code_digest(tracker: str) -> str:
         files = [file for file in files if file.name not in _SMOOTHER]
     folder = paths.PACKAGE.parent / 'benchmarks' / 'track'
     files += [folder / 'videos.py', folder / 'estimators.py']
-    files += [paths.ASSETS / video.file for video in VIDEOS.values()]
+    files += [ASSETS / video.file for video in VIDEOS.values()]
     return hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 

@@ -29,7 +29,8 @@ def add_commands(commands: Any) -> None:
     add('--periods', 'number of periods', output.count, default=1)
     add('--rate', 'sampling rate of the table', output.positive, 'HZ', 100.0)
     text = 'range of motion, as a share of the distance from home to the joint limits'
-    add('--range', text, _share, 'SHARE', 1.0)
+    share = output.number(lambda value: 0.0 < value <= 1.0, 'a number above 0, up to 1')
+    add('--range', text, share, 'SHARE', 1.0)
     text = 'least distance between links and to fixed objects; closer pairs at home are ignored'
     add('--clearance', text, output.positive, 'M', 0.02)
     add('--trials', 'iterations of the optimization', output.count, default=150)
@@ -69,7 +70,3 @@ def signals(task: Task, result: ExcitationResult, rate_hz: float) -> list[Signal
         for kind, values in zip(_KINDS, states, strict=False):
             listed.append(Signal(kind, name, units[kind], time, values[:, j], 'motion'))
     return listed
-
-
-def _share(text: str) -> float:
-    return output.number(text, lambda value: 0.0 < value <= 1.0, 'a number above 0, up to 1')
