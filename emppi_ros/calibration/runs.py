@@ -287,9 +287,13 @@ def _judge(task: Task, run: CalibrationRun, result: Rerun) -> SettingResult:
     judged = {}
     for i in scored_parameters(task):
         scores = [belief_scores.score(task, i, belief, truth) for belief in beliefs]
+        inside_50, inside_90, mean_square_z, log_score = np.mean(scores, axis=0).tolist()
         mean, _, low, high = belief_scores.summarize(last, i)
         judged[task.parameters[i].name] = JudgedParameter(
-            *np.mean(scores, axis=0).tolist(),
+            inside_50=inside_50,
+            inside_90=inside_90,
+            mean_square_z=mean_square_z,
+            log_score=log_score,
             true=float(truth[i]),
             mean=mean,
             low=low,

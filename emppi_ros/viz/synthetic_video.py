@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.model import scene
@@ -36,7 +36,7 @@ def write(
     settings, model = task.simulation.depth_camera, true_model(task, record)
     view, rng = depth_camera(task, model), np.random.default_rng(seed)
     renderer, data = SceneRenderer(model, view), mujoco.MjData(model)
-    rows, images = image_rows(task, record), list[npt.NDArray[np.float32]]()
+    rows, images = image_rows(task, record), list[Any]()
     for qpos in record.qpos[rows]:
         data.qpos[:] = qpos
         mujoco.mj_kinematics(model, data)

@@ -155,10 +155,11 @@ def _draw_paths(axis: Axes, task: Task, qpos: Array) -> None:
     """Draw objects' paths through configurations (n, nq), some outlines, and the target."""
     target = target_point(task, scene.kinematics(task.model, qpos[0]))
     if target is not None:
-        axis.plot(*target[:2], marker='+', markersize=16, markeredgewidth=2.5, color=RED,
+        x, y = target[:2].tolist()
+        axis.plot(x, y, marker='+', markersize=16, markeredgewidth=2.5, color=RED,
                   linestyle='', label='target')  # fmt: skip
         below = task.file.success.below
-        axis.add_patch(Circle(target[:2], below, fill=False, color=RED, linewidth=1.2, ls=':',
+        axis.add_patch(Circle((x, y), below, fill=False, color=RED, linewidth=1.2, ls=':',
                               label=f'within {below:g} m'))  # fmt: skip
     for (name, item), color in zip(task.objects.items(), OBJECT_PATHS, strict=False):
         path = qpos[:, item.qpos : item.qpos + 2]
