@@ -6,6 +6,7 @@ from typing import Any
 
 import mujoco
 import numpy as np
+import numpy.typing as npt
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.model import scene
