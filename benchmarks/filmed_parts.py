@@ -13,7 +13,7 @@ from emppi_ros.sim.depth_camera import add_noise
 from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tracking import camera, renderer
 from emppi_ros.tracking.fitting import TrackerConfig
-from emppi_ros.tracking.parts import PartConfig, PartsFile, PartsFileConfig
+from emppi_ros.tracking.parts import PartsFile
 
 
 class FilmedImage(NamedTuple):
@@ -62,7 +62,4 @@ def parts_of(
     """Return filmed bodies as parts to track from their first poses, with noise of a camera."""
     names = [model.body(body).name for body in bodies]
     tracker = TrackerConfig(noise_sd_per_m=camera.noise_sd_per_m)
-    settings = PartsFileConfig(
-        scene='', parts={name: PartConfig() for name in names}, tracker=tracker
-    )
-    return PartsFile(settings, model, tuple(bodies), start)
+    return PartsFile(tuple(names), model, tuple(bodies), start, tracker)

@@ -19,9 +19,9 @@ from benchmarks import headless_client
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import graph, process, qos
+from emppi_ros.nodes.markers.conversion import COST
 from emppi_ros.nodes.markers.node import BELIEF_MARKERS, BELIEF_POINTS, OBJECTS, ROLLOUTS
 from emppi_ros.nodes.tools.process_group import ProcessGroup, isolated_environment
-from emppi_ros.nodes.topics.cost import COST
 from emppi_ros.recordings.message_tables import statuses
 
 KINDS = 'nobody', 'pictures', 'recorder', 'page'  # observers

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import pages, row_store
 from benchmarks.row_store import RowStore
 from benchmarks.study import Results, Study
-from emppi_ros.calibration import hardware, report
+from emppi_ros.calibration import report
 from emppi_ros.calibration.report import Provenance
 from emppi_ros.cli import output
 from emppi_ros.core.errors import BenchError, EmppiError
@@ -58,7 +58,13 @@ def add_command(study: Study, studies: Any) -> None:
         )
     study.add_options(parser)
     if study.parallel:
-        output.add_workers(parser)
+        parser.add_argument(
+            '--jobs',
+            metavar='J',
+            type=output.count,
+            help='number of processes here (one per core); several use one thread each',
+        )
+        output.add_scheduler(parser)
     else:
         parser.set_defaults(jobs=1, scheduler=None)
     folder = Path('out') / study.name
@@ -138,7 +144,7 @@ def _complete(
 
 def _provenance(options: argparse.Namespace) -> Provenance:
     """Return command, date and machine of this run."""
-    machine = dict(hardware.describe())
+    machine = dict(report.describe_machine())
     if options.scheduler is not None:
         at = options.scheduler
         machine['cluster'] = f'runs were computed on {at}; the machine is its client'

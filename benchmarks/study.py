@@ -14,7 +14,7 @@ import time
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from benchmarks.row_store import Table
-from emppi_ros.calibration import hardware
+from emppi_ros.calibration import report
 from emppi_ros.core.errors import ConfigError, unknown
 
 T = TypeVar('T')
@@ -52,7 +52,7 @@ class Computed:
 def computed(cell: Any, began: float, runs: int = 1) -> dict[str, Any]:
     """Return identity and base of the row of a cell, one of several runs since `began` [s]."""
     seconds = (time.perf_counter() - began) / runs
-    base = {'digest': cell.digest, 'compute_s': seconds, 'made_by': hardware.label()}
+    base = {'digest': cell.digest, 'compute_s': seconds, 'made_by': report.machine_label()}
     return {**cell.identity, **base}
 
 

@@ -39,7 +39,7 @@ autodoc_typehints = 'none'  # shapes and units are in the docstrings
 autodoc_member_order = 'bysource'
 autodoc_preserve_defaults = True
 napoleon_google_docstring = False
-napoleon_use_ivar = True
+napoleon_use_ivar = False
 napoleon_use_param = False
 napoleon_use_rtype = False
 

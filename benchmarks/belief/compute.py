@@ -9,19 +9,13 @@ import numpy as np
 from benchmarks.belief import estimators
 from benchmarks.belief.estimators import Observers, Record
 from benchmarks.belief.runs import BeliefCell, BeliefRow, ParameterSeries
+from benchmarks.belief.scores import Changes, change_times, score, truth_at
 from benchmarks.paper.cells import parse_with_threads
 from benchmarks.paper.compute import thinned
 from benchmarks.study import computed
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.app.trace import Trace
-from emppi_ros.calibration.belief_scores import (
-    Changes,
-    change_times,
-    score,
-    scored_parameters,
-    summarize,
-    truth_at,
-)
+from emppi_ros.calibration.belief_scores import scored_parameters, summarize
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.priors.particles import Belief

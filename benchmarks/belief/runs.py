@@ -8,9 +8,9 @@ import hashlib
 from pathlib import Path
 
 from benchmarks.belief.estimators import EMPPI, ESTIMATORS, EstimatorKind
+from benchmarks.belief.scores import ParameterScores
 from benchmarks.paper.cells import task_digest
 from benchmarks.study import Computed, Run
-from emppi_ros.calibration.belief_scores import ParameterScores
 from emppi_ros.core import paths
 
 _CODE = (  # of all beliefs
@@ -19,6 +19,7 @@ _CODE = (  # of all beliefs
     'emppi_ros/calibration/belief_scores.py',
     'benchmarks/belief/compute.py',
     'benchmarks/belief/estimators.py',
+    'benchmarks/belief/scores.py',
 )
 _DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef
 

@@ -6,13 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks import means
 from benchmarks.belief.estimators import ESTIMATORS
 from benchmarks.belief.runs import BeliefRow
+from benchmarks.belief.scores import ParameterScores
 from benchmarks.belief.worlds import NAMES, RAMP
+from benchmarks.means import Mean
 from benchmarks.study import grouped, if_any, ordered
 from emppi_ros.calibration import statistics
-from emppi_ros.calibration.belief_scores import ParameterScores
-from emppi_ros.calibration.statistics import Mean, Median, Share
+from emppi_ros.calibration.statistics import Median, Share
 
 SOON_S = 2.0  # in which a recovery counts as soon
 
@@ -115,10 +117,10 @@ def _scores(runs: Sequence[Sequence[ParameterScores]]) -> ScoreSummary | None:
         return [float(np.mean([get(one) for one in run])) for run in counted]
 
     return ScoreSummary(
-        statistics.mean(of_runs(lambda one: one.inside_50)),
-        statistics.mean(of_runs(lambda one: one.inside_90)),
-        _rms(statistics.mean(of_runs(lambda one: one.mean_square_z))),
-        statistics.mean(of_runs(lambda one: one.crps)),
+        means.mean(of_runs(lambda one: one.inside_50)),
+        means.mean(of_runs(lambda one: one.inside_90)),
+        _rms(means.mean(of_runs(lambda one: one.mean_square_z))),
+        means.mean(of_runs(lambda one: one.crps)),
         statistics.median(of_runs(lambda one: one.log_score)),
         statistics.share([one.inside_end for run in runs for one in run]),
     )

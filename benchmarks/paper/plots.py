@@ -12,6 +12,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter
 import numpy as np
 
+from benchmarks.paper import joint_pictures
 from benchmarks.paper.cells import CONTROLLERS, LEARNER, LEARNING, SUCCESS, Cell, Row
 from benchmarks.paper.summary import Summary, by_task, learners
 from benchmarks.study import grouped
@@ -22,7 +23,7 @@ from emppi_ros.model.parameters import AXES
 from emppi_ros.tasks.task import parse_task
 from emppi_ros.viz import renderer
 from emppi_ros.viz.palette import BLUE, GREY, ORANGE, RED
-from emppi_ros.viz.report import joint_pictures, recording
+from emppi_ros.viz.report import recording
 from emppi_ros.viz.report.plots import styled
 
 GREEN = '#3a8f5c'

@@ -6,11 +6,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from benchmarks import means
+from benchmarks.means import Mean
 from benchmarks.paper import cells
 from benchmarks.paper.cells import Row
 from benchmarks.study import grouped, if_any
 from emppi_ros.calibration import statistics
-from emppi_ros.calibration.statistics import Mean, Share, plain
+from emppi_ros.calibration.statistics import Share
 
 KNOWN = 0.95  # share of a belief from which a joint's kind counts as known
 _ROUNDING = 1e-6  # of a number of steps
@@ -164,7 +166,7 @@ def regret(rows: Sequence[Row], oracle: Sequence[Row]) -> Mean | None:
     """
     best = {row.seed: row.time_s for row in oracle}
     pairs = [row.time_s - best[row.seed] for row in rows if row.seed in best]
-    return if_any(statistics.mean, pairs)
+    return if_any(means.mean, pairs)
 
 
 def error_reduction(rows: Sequence[Row]) -> ErrorReduction:
@@ -212,17 +214,20 @@ def plan_ms(rows: Sequence[Row]) -> float:
 
 def as_json(summary: Summary) -> dict[str, Any]:
     """Return a summary as plain mappings, for JSON."""
-    data: dict[str, Any] = plain(summary._replace(ablation={}, risk={}))
+    data: dict[str, Any] = means.plain(summary._replace(ablation={}, risk={}))
     for name, field in (('squared_error', 'fall'), ('kind_of_joint', 'kinds')):
         data[name] = data.pop(field)
     return {
         **data,
         'ablation': [
-            {'models': models, 'rollouts': rollouts, **plain(value)}
+            {'models': models, 'rollouts': rollouts, **means.plain(value)}
             for (models, rollouts), value in summary.ablation.items()
         ],
         'risk': {
-            task: {name: {**plain(one.success), 'time_s': one.time_s} for name, one in of.items()}
+            task: {
+                name: {**means.plain(one.success), 'time_s': one.time_s}
+                for name, one in of.items()
+            }
             for task, of in summary.risk.items()
         },
     }

@@ -101,7 +101,7 @@ class EnsemblePlanner:
     @property
     def rollouts(self) -> Rollouts:
         """The rollouts of the last plan."""
-        return self.planner.last_rollouts
+        return self.planner.ensemble.last
 
 
 # task, name of the task in Judo, settings -> planner

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 import numpy as np
 
+from benchmarks import means
+from benchmarks.means import Mean
 from benchmarks.peers.planners import LEARNER, PEERS
 from benchmarks.peers.runs import PEER_TASKS, WORLDS, PeerRow
 from benchmarks.study import grouped, if_any, ordered
 from emppi_ros.calibration import statistics
-from emppi_ros.calibration.statistics import Mean, Median, Share
+from emppi_ros.calibration.statistics import Median, Share
 from emppi_ros.viz.palette import INK, SERIES
 from emppi_ros.viz.report.plots import styled
 
@@ -52,8 +54,8 @@ def _summary(
 ) -> PeerSummary:
     return PeerSummary(
         *key,
-        reward=statistics.mean([row.reward for row in rows]),
-        final_reward=statistics.mean([row.final_reward for row in rows]),
+        reward=means.mean([row.reward for row in rows]),
+        final_reward=means.mean([row.final_reward for row in rows]),
         behind=_difference(learners, rows, 'reward'),
         final_behind=_difference(learners, rows, 'final_reward'),
         success=statistics.share([row.success for row in rows]),
@@ -65,7 +67,7 @@ def _summary(
             statistics.median, [row.own_ratio for row in rows if row.own_ratio is not None]
         ),
         rewards=[
-            statistics.mean(part) for part in np.transpose([row.rewards for row in rows]).tolist()
+            means.mean(part) for part in np.transpose([row.rewards for row in rows]).tolist()
         ],
     )
 
@@ -75,7 +77,7 @@ def _difference(learners: Sequence[PeerRow], rows: Sequence[PeerRow], name: str)
     own = {row.seed: row for row in rows}
     pairs = [(row, own[row.seed]) for row in learners if row.seed in own]
     found = [getattr(one, name) - getattr(other, name) for one, other in pairs if one is not other]
-    return if_any(statistics.mean, found)
+    return if_any(means.mean, found)
 
 
 def lines(groups: Sequence[PeerSummary]) -> Iterable[str]:
@@ -91,7 +93,7 @@ def lines(groups: Sequence[PeerSummary]) -> Iterable[str]:
 
 def as_json(summary: PeerSummary) -> dict[str, Any]:
     """Return a summary as plain mappings, for JSON."""
-    numbers: dict[str, Any] = statistics.plain(summary, derived=())
+    numbers: dict[str, Any] = statistics.plain(summary)
     return {**numbers, 'rewards': [part.mean for part in summary.rewards]}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import ASSETS
 from benchmarks.real import online, toss_forecasts, tosses
 from benchmarks.real.datasets import (
     BELIEFS,
@@ -25,7 +26,6 @@ from benchmarks.real.datasets import (
 from benchmarks.study import computed
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.core.paths import ASSETS
 from emppi_ros.identification import methods
 from emppi_ros.identification.common.figures import HeldOutForecast
 from emppi_ros.identification.common.plant import Plant

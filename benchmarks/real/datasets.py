@@ -69,7 +69,7 @@ class Dataset:
     description: str
     folder: str
     source: str
-    model: str  # model file among the assets of the package
+    model: str  # model file in benchmarks/assets
     read: Callable[[Path], Iterator[RealRecording]]
     quantities: Quantities  # what is compared, from a model with the estimated parameters
     units: Mapping[str, str]

@@ -7,6 +7,7 @@ import numpy.typing as npt
 from scipy.stats import t as student_t
 from scipy.stats import theilslopes
 
+from benchmarks import means
 from benchmarks.real import tosses as toss
 from benchmarks.real.datasets import Score, score_share
 from benchmarks.real.tosses import HALF_WIDTH_M, RATE_HZ, Tosses
@@ -105,5 +106,5 @@ def _corner_speeds(poses: Array, contact: npt.NDArray[np.intp]) -> tuple[Array, 
 
 
 def _mean(values: Array, unit: str) -> Score:
-    one = statistics.mean(values.tolist())
+    one = means.mean(values.tolist())
     return Score(one.mean, unit, one.low, one.high)

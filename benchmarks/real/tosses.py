@@ -18,7 +18,7 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.filter import smc
 from emppi_ros.identification.filter.smc import SmcConfig
-from emppi_ros.identification.multiple_shooting.simulation import make_ensemble
+from emppi_ros.identification.multiple_shooting.windows import make_ensemble
 from emppi_ros.model.ensemble import State
 from emppi_ros.priors import distributions
 from emppi_ros.priors.distributions import Prior

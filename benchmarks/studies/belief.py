@@ -5,10 +5,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from benchmarks import means
 from benchmarks.belief import compute as runs
-from benchmarks.belief import plots, summary, worlds
+from benchmarks.belief import plots, scores, summary, worlds
 from benchmarks.belief.estimators import EMPPI, ESTIMATORS, FROZEN
 from benchmarks.belief.runs import BeliefCell, BeliefRow
+from benchmarks.belief.scores import ParameterScores
 from benchmarks.belief.summary import SOON_S, Group, ScoreSummary, percent
 from benchmarks.pages import constants
 from benchmarks.paper.cells import changed
@@ -23,8 +25,7 @@ from benchmarks.study import (
     described,
     grouped,
 )
-from emppi_ros.calibration import belief_scores, report, statistics
-from emppi_ros.calibration.belief_scores import ParameterScores
+from emppi_ros.calibration import belief_scores, report
 from emppi_ros.calibration.report import table
 from emppi_ros.tasks.task import parse_task, task_text
 
@@ -143,9 +144,9 @@ Compare estimators of a task's parameters in worlds that the task does not descr
             ],
             'worlds': _described(worlds.DESCRIPTIONS, used[0]),
             'estimators': _described({n: k.description for n, k in ESTIMATORS.items()}, used[1]),
-            **constants(runs, belief_scores, summary),
+            **constants(runs, belief_scores, scores, summary),
         }
-        data = {'groups': list(map(statistics.plain, groups))}
+        data = {'groups': list(map(means.plain, groups))}
         paths = [figure.path for figure in figures]
         return Page(values, tables, paths, summary.lines(groups), data)
 

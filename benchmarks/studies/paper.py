@@ -62,7 +62,7 @@ CAPTIONS = {
     'learning': 'Squared error of the parameters in runs that continue after success.',
     'goals': "Goals reached over time (the paper's Fig. 4).",
     'estimates': 'Estimates of the parameters over time: {task}.',
-    'articulation': 'Belief of EMPPI about the joint in its first run, one arrow per particle: '
+    'articulation': 'Belief of EMPPI about the joint in its first run, one axis per particle: '
     "{task} (the paper's Fig. 2 and 6).",
     'plan_time': 'Wall time of a plan, and the period that real time allows.',
 }

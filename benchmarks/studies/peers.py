@@ -5,6 +5,7 @@ from pathlib import Path
 import statistics
 from typing import Any, ClassVar
 
+from benchmarks.means import Mean
 from benchmarks.peers import judo, runs, summary
 from benchmarks.peers.compute import FINAL_PARTS, PARTS, compute
 from benchmarks.peers.planners import FIXED, LEARNER, PEERS
@@ -13,7 +14,6 @@ from benchmarks.peers.summary import PeerSummary
 from benchmarks.study import Axis, Cells, Page, Results, Selection, Study, described, grouped
 from emppi_ros.calibration import report
 from emppi_ros.calibration.report import table
-from emppi_ros.calibration.statistics import Mean
 from emppi_ros.cli import output
 
 ROLLOUTS, THREADS = 32, 1  # 32: Judo's own number for these tasks

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from benchmarks import ASSETS
 from benchmarks.pages import constants
 from benchmarks.real import compute as runs
 from benchmarks.real import online
@@ -28,7 +29,6 @@ from emppi_ros.calibration import report, statistics
 from emppi_ros.calibration.report import table
 from emppi_ros.cli import output
 from emppi_ros.core.errors import BenchError
-from emppi_ros.core.paths import ASSETS
 from emppi_ros.identification import methods
 from emppi_ros.identification.multiple_shooting import forecast
 

@@ -137,7 +137,7 @@ Vary what a task does not describe, and show how often it succeeds and how hones
             {'table.csv': (header, _lines(results.rows))},
             [figure.path for figure in figures],
             runs.lines(groups),
-            {'groups': [statistics.plain(one, derived=()) for one in groups]},
+            {'groups': [statistics.plain(one) for one in groups]},
             'load' if all(map(is_real_time, groups)) else '',
         )
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from benchmarks import ASSETS, means
 from benchmarks.pages import constants
 from benchmarks.study import (
     Axis,
@@ -36,7 +37,6 @@ from benchmarks.track.estimators import (
     SmoothedTracker,
 )
 from benchmarks.track.videos import CAMERA, IMAGES, VIDEOS, make
-from emppi_ros.calibration import statistics
 from emppi_ros.calibration.report import table
 from emppi_ros.core import paths
 from emppi_ros.tracking import surfaces
@@ -94,7 +94,7 @@ def code_digest(tracker: str) -> str:
         files = [file for file in files if file.name not in _SMOOTHER]
     folder = paths.PACKAGE.parent / 'benchmarks' / 'track'
     files += [folder / 'videos.py', folder / 'estimators.py']
-    files += [paths.ASSETS / video.file for video in VIDEOS.values()]
+    files += [ASSETS / video.file for video in VIDEOS.values()]
     return hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
@@ -263,7 +263,7 @@ def _verdict(met: bool) -> str:
 
 def _mean(values: Sequence[float]) -> str:
     """Return a mean with its interval, with three digits."""
-    return f'{statistics.mean(values):.3g}'
+    return f'{means.mean(values):.3g}'
 
 
 def _each_part(rows: Sequence[TrackRow]) -> Iterable[list[object]]:

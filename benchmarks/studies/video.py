@@ -6,6 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from benchmarks import means
+from benchmarks.means import Mean
 from benchmarks.pages import constants
 from benchmarks.study import Axis, Cells, Page, Results, Selection, Study, grouped
 from benchmarks.video import compute as runs
@@ -27,7 +29,6 @@ from benchmarks.video.forecast import ImageErrors
 from benchmarks.video.mechanisms import MECHANISMS
 from emppi_ros.calibration import report, statistics
 from emppi_ros.calibration.report import table
-from emppi_ros.calibration.statistics import Mean
 
 LEAST_UP = 0.5  # reward of a pole that was upright half of the time
 MOST_NMAE, INSIDE, REWARD = 0.02, (0.8, 0.97), 0.95  # what the own method must reach
@@ -179,7 +180,7 @@ def _forecasts(rows: Sequence[VideoRow]) -> str:
 
 
 def _mean(values: Sequence[float], digits: str = '.3f') -> str:
-    return format(statistics.mean(values), digits)
+    return format(means.mean(values), digits)
 
 
 def _rewards(rows: Iterable[VideoRow], task: str) -> dict[int, Sequence[float]]:
@@ -218,7 +219,7 @@ def _control(rows: Sequence[VideoRow]) -> Iterable[str]:
         for task in control.TASKS:
             rewards = _rewards(own, task)
             less = _differences(rewards, true[task])
-            cells += [_mean(_all(rewards)), str(statistics.mean(less)) if less else '-']
+            cells += [_mean(_all(rewards)), str(means.mean(less)) if less else '-']
         lines.append((f'`{method}`', *cells))
     swung_up = _all(true['swing-up'])
     if swung_up:
@@ -276,7 +277,7 @@ def _required_rewards(rows: Sequence[VideoRow]) -> Iterable[Line]:
         if not less:
             return
         mean, best = float(np.mean(_all(rewards))), float(np.mean(_all(true)))
-        share = f'{100 * (mean / best - 1.0):+.0f} %, difference {statistics.mean(less)}'
+        share = f'{100 * (mean / best - 1.0):+.0f} %, difference {means.mean(less)}'
         least = f'at least {100 * REWARD:.0f} % of that with the truth'
         yield f'{task}: reward', least, share, _yes(mean >= REWARD * best)
         if methods:
@@ -288,7 +289,7 @@ def _against_the_best(
 ) -> Line:
     """Return what is required of rewards beside those of other methods, and what was reached."""
     found: dict[str, Mean] = {
-        name: statistics.mean(_differences(rewards, _rewards(rows, task)))
+        name: means.mean(_differences(rewards, _rewards(rows, task)))
         for name, rows in methods.items()
     }
     best = min(found, key=lambda name: (found[name], name))

@@ -22,8 +22,7 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import BenchError, import_optional
 from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import equations, smoothing, surfaces
-from emppi_ros.tracking.joint_tracker import JointTracker
-from emppi_ros.tracking.jointed_parts import JointedParts
+from emppi_ros.tracking.jointed_parts import JointedParts, JointTracker
 from emppi_ros.tracking.parts import prepare_parts
 from emppi_ros.tracking.surfaces import Surface
 from emppi_ros.tracking.tracker import PartEstimate, PartTracker

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
+from benchmarks import ASSETS
 from benchmarks.filmed_parts import FilmedParts
-from emppi_ros.core import paths
 from emppi_ros.core.arrays import Array, Ints
 from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
@@ -24,7 +24,7 @@ class VideoConfig:
     """A scene with moving parts."""
 
     description: str  # for the report
-    file: str  # scene, among the package's assets, with a camera `depth`
+    file: str  # scene, in benchmarks/assets, with a camera `depth`
     parts: Mapping[str, Sequence[int]]  # axes of each part, 0 to 2, whose direction images show
     # returns states (T, nq) from the model and a random generator
     move: Callable[[mujoco.MjModel, int, np.random.Generator], Array]
@@ -45,7 +45,7 @@ class MadeVideo(NamedTuple):
 def make(name: str, seed: int, count: int = IMAGES) -> MadeVideo:
     """Return a video with the motion and the noise of a seed."""
     settings, rng = VIDEOS[name], np.random.default_rng(seed)
-    model = scene.load_scene(paths.ASSETS / settings.file, visual=True)
+    model = scene.load_scene(ASSETS / settings.file, visual=True)
     parts = FilmedParts(model, tuple(settings.parts), CAMERA)
     video = MadeVideo(model, parts.bodies, parts.camera, [], [], [])
     for qpos in settings.move(model, count, rng):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks import ASSETS
 from benchmarks.study import Computed, Run, computed
 from benchmarks.video import baselines, control, films, forecast, pipeline
 from benchmarks.video.baselines import load_library
@@ -19,14 +20,13 @@ from benchmarks.video.forecast import ForecastProblem, ImageErrors
 from benchmarks.video.mechanisms import MECHANISMS
 from benchmarks.video.pipeline import Followed, InferredMechanism
 from emppi_ros.articulation.topology import KinematicTree
-from emppi_ros.core import paths
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError, IdentificationError
 from emppi_ros.identification import methods
 from emppi_ros.identification.bayessim.simulations import find_starts
 from emppi_ros.identification.methods import RunSettings
 from emppi_ros.identification.multiple_shooting import training_data
-from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
+from emppi_ros.identification.multiple_shooting.training_data import ShootingProblem
 
 SEEDS = range(100, 110)  # settings were chosen with 1 to 3, and from 200 on
 WHOLE = SEEDS[:5]  # films with all methods, forecasts and control; others tell about intervals
@@ -115,7 +115,7 @@ class VideoCell(VideoRun):
     @property
     def digest(self) -> str:
         """Identifies the scene and the size of the run."""
-        file = paths.ASSETS / MECHANISMS[self.mechanism].file
+        file = ASSETS / MECHANISMS[self.mechanism].file
         return hashlib.sha256(file.read_bytes() + bytes(self.quick)).hexdigest()
 
 

@@ -23,8 +23,7 @@ from emppi_ros.articulation.tracks import Tracks
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.multiple_shooting.simulation import simulate
-from emppi_ros.identification.multiple_shooting.windows import fit_starts
+from emppi_ros.identification.multiple_shooting.windows import fit_starts, simulate
 from emppi_ros.model import scene
 from emppi_ros.recordings.motion import Motion
 from emppi_ros.tracking import renderer

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
+from benchmarks import ASSETS
 from emppi_ros.articulation.topology import WORLD
-from emppi_ros.core import paths
 from emppi_ros.model import scene
 
 DENSITY = (100.0, 2000.0)  # kg/m^3, of wood and plastics: range of priors and of the truth
@@ -33,7 +33,7 @@ class FilmedMechanism:
     """A mechanism that is filmed."""
 
     description: str  # for the report
-    file: str  # scene, among the package's assets
+    file: str  # scene, in benchmarks/assets
     joints: tuple[FilmedJoint, ...]  # the tree, parents first, with one joint on the world
     # joint -> range of its damping, of priors and of the truth
     damping: Mapping[str, tuple[float, float]]
@@ -50,11 +50,11 @@ class FilmedMechanism:
 
     def load(self, visual: bool = False) -> mujoco.MjModel:
         """Return the model of the scene."""
-        return scene.load_scene(paths.ASSETS / self.file, visual=visual)
+        return scene.load_scene(ASSETS / self.file, visual=visual)
 
     def spec(self) -> mujoco.MjSpec:
         """Return the scene, to change."""
-        return mujoco.MjSpec.from_file(str(paths.ASSETS / self.file))
+        return mujoco.MjSpec.from_file(str(ASSETS / self.file))
 
 
 class Unknown(NamedTuple):

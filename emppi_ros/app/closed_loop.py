@@ -20,7 +20,6 @@ from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
-from emppi_ros.bridge.state_machine import Machine
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import AllDivergedError, ConfigError, StaleInputError, unknown
 from emppi_ros.model.parameters import nominal_values
@@ -29,7 +28,6 @@ from emppi_ros.priors import particles
 from emppi_ros.robots.plan import Plan
 from emppi_ros.sim.simulated_robot import JointReading, SimulatedRobot
 from emppi_ros.sim.true_parameters import GivenTruth, draw_truth
-from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.task import Task
 from emppi_ros.tasks.tuning import Value, tune
 from emppi_ros.tracking.camera import Camera
@@ -101,11 +99,6 @@ class ClosedLoop:
         """The particle filter; `filter.belief` is the current belief."""
         return self.belief.filter
 
-    @property
-    def estimator(self) -> Estimator:
-        """The planner's state estimator."""
-        return self.planner.estimator
-
     def run(
         self,
         duration_s: float | None = None,
@@ -152,7 +145,6 @@ class ClosedLoop:
         return self._steps % max(1, round(1.0 / rate_hz / self._dt)) == 0
 
     def _measure_joints(self) -> None:
-        """Give a joint state to planner, belief and bridge."""
         reading = self.robot.read_joints()
         self.trace.readings.append(reading)
         for session in (self.planner, self.belief):
@@ -173,7 +165,6 @@ class ClosedLoop:
                 self.belief.add_pose(reading.name, reading.stamp, *reading.pose)
 
     def _command(self) -> None:
-        """Apply the bridge's next command."""
         now = self.robot.time
         command = self.bridge.step(now)[0].value
         self.bridge.follow(now, command)
@@ -203,7 +194,6 @@ class ClosedLoop:
         self.planner.set_belief(updates[-1].belief)
 
     def _plan(self) -> None:
-        """Plan, and give the plan to the bridge."""
         started = time.perf_counter()
         try:
             self.plan = self.planner.plan(self.robot.time)
@@ -248,10 +238,9 @@ class ClosedLoop:
             self._restart()
 
     def _set_next_target(self) -> None:
-        """Set the next target in the simulation and in the planner's models."""
         if self.task.target is not None:
             quaternion = self._success.sample_target()
-            self.robot.set_mocap_quat(self.task.target, quaternion)
+            self.robot.data.mocap_quat[self.task.target] = quaternion
             self.planner.ensemble.set_mocap_quat(self.task.target, quaternion)
 
     def _restart(self) -> None:
@@ -279,14 +268,8 @@ class SupervisedLoop(ClosedLoop):
     """A closed loop that starts disarmed, like the ROS bridge."""
 
     def __init__(self, task: Task, seed: int = 0, truth: GivenTruth | None = None) -> None:
-        """Start at rest, disarmed."""
         super().__init__(task, seed, truth=truth)
         self.bridge.disarm()
-
-    @property
-    def machine(self) -> Machine:
-        """The bridge's state."""
-        return self.bridge.machine
 
     def arm(self, armed: bool) -> None:
         """Arm to execute plans, or disarm and acknowledge a fault; ArmError if refused."""
@@ -309,7 +292,7 @@ class SupervisedLoop(ClosedLoop):
 
     def _forget_unexecuted_plans(self) -> None:
         """Start the next plan from rest unless the bridge follows plans."""
-        if not self.machine.engaged:
+        if not self.bridge.machine.engaged:
             self.planner.reset_plan()
 
 

@@ -16,11 +16,8 @@ from emppi_ros.tasks.task import Task
 
 
 def sensor_signals(task: Task, trace: Trace) -> list[Signal]:
-    """
-    Return the measured positions, velocities and efforts, commands, and tracked poses of a run.
-
-    They end where an object was lost and put back, which no dynamics explain.
-    """
+    """Return the measured positions, velocities and efforts, commands, and poses of a run."""
+    # they end where an object was lost and put back, which no dynamics explain
     end = min((one.end for one in trace.attempts if one.lost), default=np.inf)
     readings = [one for one in trace.readings if one.stamp < end]
     commands = [(stamp, values) for stamp, values in trace.commands if stamp < end]

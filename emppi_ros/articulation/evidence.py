@@ -1,12 +1,8 @@
 """
-Evidence for a joint between two bodies, as the cost of an edge of the tree.
+Evidence for a joint between two bodies, as the cost of an edge of the tree (docs/articulation.md).
 
-The cost is minus twice the log density of the child's measured poses, given those of the parent.
 A joint gives a frame normal noise around the joint, at a joint position that is uniform over a
 wide range. A frame that the joint does not explain is uniform over poses.
-
-Wrong poses are scattered over the frames. Frames without an explanation that follow one another
-in a long run are rather another motion.
 """
 
 import numpy as np
@@ -27,12 +23,7 @@ _BY_CHANCE = 1e-3  # probability of a run of scattered frames, beyond which it i
 
 
 def edge_cost(joint: FittedJoint, seen: Observations, scale: float) -> tuple[float, float]:
-    """
-    Return the cost of an edge, infinite if the joint does not hold, and the share explained.
-
-    Noise may be larger than given, up to a few times and up to a share of the motion: then it is
-    an error of the tracker or of the mechanism, and not another motion.
-    """
+    """Return the cost of an edge, infinite if the joint does not hold, and the share explained."""
     scale = float(np.clip(scale, 1.0, max(_largest_scale(seen), 1.0)))
     wide = seen._replace(whitening=seen.whitening / np.sqrt(scale))
     larger = joint._replace(
@@ -48,12 +39,7 @@ def edge_cost(joint: FittedJoint, seen: Observations, scale: float) -> tuple[flo
 
 
 def has_other_motion(joint: FittedJoint, seen: Observations) -> bool:
-    """
-    Return whether more frames than a tracker fails in belong to another motion.
-
-    They deviate from the joint by more than the largest noise that counts as one, in runs that are
-    too long for scattered wrong poses.
-    """
+    """Return whether more frames than a tracker fails in belong to another motion."""
     freedom = np.maximum(seen.dimensions - DOF[joint.model.kind], 1)
     limit = max(_largest_scale(seen), joint.scale, 1.0) * stats.chi2.ppf(INLIER, freedom)
     far = joint.squares > limit
@@ -92,18 +78,15 @@ def _frame_costs(joint: FittedJoint, seen: Observations) -> Array:
     ranges = {'prismatic': _RANGE_M, 'planar': (_RANGE_M**2 * _RANGE_RAD) ** (1.0 / 3.0)}
     wide = ranges.get(kind, _RANGE_RAD)
     spread = np.clip(joint.spread, 1e-6, wide / np.sqrt(2.0 * np.pi))
-    result: Array = costs + 2.0 * DOF[kind] * np.log(wide / (spread * np.sqrt(2.0 * np.pi)))
-    return result
+    return costs + 2.0 * DOF[kind] * np.log(wide / (spread * np.sqrt(2.0 * np.pi)))
 
 
 def free_costs(seen: Observations) -> Array:
     """Return minus twice the log density (T) of frames that nothing explains."""
-    unmeasured = 6.0 - seen.dimensions
     values = np.linalg.eigvalsh(
         np.linalg.inv(np.einsum('tij,tik->tjk', seen.whitening, seen.whitening))
     )
     noise = np.log(2.0 * np.pi * values)
-    blind = np.where(np.arange(6) >= (6.0 - unmeasured)[:, None], noise, 0.0).sum(axis=1)
-    volume = 2.0 * (3.0 * np.log(_RANGE_M) + (3.0 - unmeasured) * np.log(_RANGE_RAD))
-    result: Array = blind + volume
-    return result
+    blind = np.where(np.arange(6) >= seen.dimensions[:, None], noise, 0.0).sum(axis=1)
+    volume = 2.0 * (3.0 * np.log(_RANGE_M) + (seen.dimensions - 3.0) * np.log(_RANGE_RAD))
+    return blind + volume

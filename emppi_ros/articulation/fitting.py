@@ -1,11 +1,8 @@
 """
 Fit one type of joint to the relative poses of two bodies: RANSAC, then robust least squares.
 
-Candidates come from frames that are drawn at random, so they are far apart in time: differences
-of neighbouring frames consist mostly of noise. A candidate's score grows with the logarithm of
-its residuals, so that outliers, and a wrong noise level, do not matter. The best candidates are
-refined by Levenberg-Marquardt with Tukey's weights; joint positions of all frames are unknowns
-that are eliminated frame by frame.
+A candidate's score grows with the logarithm of its residuals, so that outliers, and a wrong noise
+level, do not matter. Joint positions of all frames are unknowns that are eliminated.
 """
 
 from typing import NamedTuple
@@ -134,8 +131,7 @@ def covariance(joint: FittedJoint, scale: float = 1.0) -> Array:
     found = scale * np.linalg.pinv(joint.information, rcond=1e-10, hermitian=True)[:12, :12]
     turn = np.eye(12)
     turn[6:, 6:] = rigid_motion.adjoint(joint.model.child.inverse())
-    result: Array = turn @ found @ turn.T
-    return result
+    return turn @ found @ turn.T
 
 
 def uncertainty(joint: FittedJoint, scale: float = 1.0) -> tuple[float, float]:
@@ -192,11 +188,7 @@ def _least_squares(
 
 
 def _about_child(model: JointModel) -> Array:
-    """
-    Return the parameters (P, P) by twists about the child in place of the origins of frames.
-
-    These are hardly correlated, so that damping of one does not hold another one.
-    """
+    """Return the parameters (P, P) by twists about the child, which are hardly correlated."""
     child = model.frame @ model.child
     basis = np.eye(13 if model.kind == 'screw' else 12)
     basis[:6, :6] = rigid_motion.shift(-child.position)

@@ -86,13 +86,9 @@ class PoseResiduals(NamedTuple):
 
     def where(self, better: Bools, other: 'PoseResiduals') -> 'PoseResiduals':
         """Return these residuals in the frames `better` (..., T), others elsewhere."""
-        some = better[..., None]
-        return PoseResiduals(
-            np.where(some, self.values, other.values),
-            np.where(some[..., None], self.to_noise, other.to_noise),
-            np.where(some, self.twist, other.twist),
-            np.where(some[..., None], self.directions, other.directions),
-        )
+        vectors, matrices = better[..., None], better[..., None, None]
+        chosen = (vectors, matrices, vectors, matrices)  # of the four fields
+        return PoseResiduals(*map(np.where, chosen, self, other))
 
 
 def motion(model: JointModel, q: Array) -> Poses:
@@ -173,11 +169,7 @@ def solve_positions(slope: Array, values: Array) -> Array:
 
 
 def guess_positions(model: JointModel, seen: Observations) -> list[Array]:
-    """
-    Return first guesses (..., T, k) of joint positions: from rotations, and from positions.
-
-    Which one is better depends on the lever arm, and on which of them was measured.
-    """
+    """Return first guesses (..., T, k) of joint positions: from rotations, and from positions."""
     frame, child = _over_frames(model)
     inside = frame.inverse() @ seen.poses
     height = inside.position[..., 2] - child.position[..., 2]
@@ -206,11 +198,7 @@ def guess_positions(model: JointModel, seen: Observations) -> list[Array]:
 
 
 def _add_turns(angle: Array, height: Array, pitch: Array, seen: Observations) -> Array:
-    """
-    Return angles with the whole turns that the height shows, if it shows them over its noise.
-
-    Heights are smoothed over time, so that noise adds no turns.
-    """
+    """Return angles with the whole turns that heights show, smoothed so that noise adds none."""
     clear = 2.0 * np.pi * np.abs(pitch) > _CLEAR_TURN * seen.position_sd
     safe = np.where(clear, pitch, np.inf)
     size = (*(1,) * (height.ndim - 1), _SMOOTHED)

@@ -8,26 +8,19 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.articulation.joint_models import JointModel
 from emppi_ros.articulation.topology import WORLD, KinematicTree, TreeJoint
-from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Poses, to_quaternion
+from emppi_ros.recordings.signals import covariance_triangles
 from emppi_ros.tracking import jointed_parts
 
 TRANSLATION = '_translation'  # appended to a part's name: the slide of its screw
 PLANAR = ('_x', '_y', '_turn')
-_SIZE_M = 0.02  # of the ball that stands for a part
-_MASS_KG = 1.0
+_SIZE_M, _MASS_KG = 0.02, 1.0  # of the ball for a part, whose shape and mass were not measured
 _AXIS_M = 0.1  # half length of the drawn axes
 _JOINTED = {'prismatic': mujoco.mjtJoint.mjJNT_SLIDE, 'revolute': mujoco.mjtJoint.mjJNT_HINGE}
 
 
 def to_text(tree: KinematicTree) -> str:
-    """
-    Return the tree as MJCF; joint positions are 0 in the first frame of the tracks.
-
-    Joints have the names of their parts. A screw is a hinge and a slide, NAME_translation, that
-    an equality couples; a planar joint is NAME_x, NAME_y and NAME_turn. Masses and shapes were not
-    measured: each part is a ball of 1 kg that collides with nothing.
-    """
+    """Return the tree as MJCF; joint positions are 0 in the first frame of the tracks."""
     spec = mujoco.MjSpec()
     spec.modelname = 'articulation'
     spec.worldbody.add_light(pos=[0.0, 0.0, 3.0])
@@ -37,13 +30,13 @@ def to_text(tree: KinematicTree) -> str:
         place = tree.start[joint.child]
         if joint.model is not None:
             place = joint.model.frame @ joint.model.child
-        body.pos, body.quat = place.position, _quaternion(place.rotation)
+        body.pos, body.quat = place.position, to_quaternion(Rotation.from_matrix(place.rotation))
         body.add_geom(
             size=[_SIZE_M, 0.0, 0.0], mass=_MASS_KG, contype=0, conaffinity=0, name=joint.child
         )
         _add_joints(spec, body, joint)
         if joint.covariance is not None:
-            numbers = jointed_parts.covariance_numbers(joint.covariance)
+            numbers = covariance_triangles(joint.covariance[None])[0].tolist()
             spec.add_numeric(
                 name=joint.child + jointed_parts.COVARIANCE, size=len(numbers), data=numbers
             )
@@ -104,36 +97,27 @@ def _add_joints(spec: mujoco.MjSpec, body: mujoco.MjsBody, joint: TreeJoint) -> 
     else:
         body.add_joint(name=name, type=_JOINTED[kind], axis=axes[2], pos=place)
     body.add_site(
-        name=f'{name}_axis', type=mujoco.mjtGeom.mjGEOM_CYLINDER, pos=place,
-        quat=_quaternion(frame.rotation), size=[0.003, _AXIS_M, 0.0], rgba=[1.0, 0.4, 0.0, 1.0],
+        name=f'{name}_axis', type=mujoco.mjtGeom.mjGEOM_CYLINDER, size=[0.003, _AXIS_M, 0.0],
+        pos=place, quat=to_quaternion(Rotation.from_matrix(frame.rotation)),
+        rgba=[1.0, 0.4, 0.0, 1.0],
     )  # fmt: skip
 
 
 def joint_frame(model: JointModel) -> Poses:
-    """
-    Return the joint frame in the child at joint position 0.
-
-    Only a planar joint needs the origin of its frame: of others it is any point of the axis, so
-    that the nearest one to the child is taken.
-    """
+    """Return the joint frame in the child at joint position 0."""
     frame = model.child.inverse()
     if model.kind == 'planar':
         return frame
+    # any point of the axis will do: the one nearest to the child
     axis = frame.rotation[:, 2]
     return Poses(frame.position - axis * float(axis @ frame.position), frame.rotation)
-
-
-def _quaternion(rotation: Array) -> Array:
-    """Return the quaternion wxyz (4,) of a matrix."""
-    return to_quaternion(Rotation.from_matrix(rotation))
 
 
 def task_stub(tree: KinematicTree, scene: Path, name: str) -> str:
     """
     Return a task file to complete: objects and uncertain parameters of the tree's scene.
 
-    What no track shows, such as masses and friction, has wide priors. Hinges get priors of their
-    places as wide as their standard deviations. `TODO` marks what is missing.
+    What no track shows, such as masses and friction, has wide priors.
     """
     moving = [joint for joint in tree.joints if joint.candidates[0] != 'static']
     kinds = [f'{one.child} is {one.description} on {one.parent}' for one in moving]

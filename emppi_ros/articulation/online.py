@@ -1,10 +1,8 @@
 """
 The kinematic tree while parts move: from tracked poses as they arrive.
 
-Frames are kept when a part has moved since the last one that was kept, beyond its noise, and now
-and then at rest, so that they are far apart and few. The noise of a pose is its covariance; parts
-without covariances have the noise of the settings. The tree is inferred from all frames again; the
-evidence for its joints grows with the motion. Until a joint has shown its type it is `undecided`.
+Frames are kept when a part has moved beyond its noise, and now and then at rest, so that they are
+far apart and few. Until a joint has shown its type it is `undecided`.
 """
 
 from collections.abc import Mapping
@@ -49,14 +47,11 @@ class OnlineArticulationConfig:
 
 
 class PoseFrame(NamedTuple):
-    """
-    Poses (7,) of some parts at one time [s], position and quaternion wxyz, and their covariances.
+    """Poses of some parts at one time."""
 
-    A covariance (6, 6) is of the position [m] and of rotations about the axes of the world [rad].
-    """
-
-    time: float
-    poses: Mapping[str, Array]
+    time: float  # s
+    poses: Mapping[str, Array]  # (7,), position [m] and quaternion wxyz
+    # (6, 6), of the position [m] and of rotations about the axes of the world [rad]
     covariances: Mapping[str, Array]
 
 
@@ -85,11 +80,7 @@ class ArticulationProposal(NamedTuple):
 def add(
     settings: OnlineArticulationConfig, history: PoseHistory, name: str, time: float, pose: Array
 ) -> PoseHistory:
-    """
-    Return the history with a pose (7,) of a part; poses that come too late are left out.
-
-    A pose much older than the last one begins a new history: the clock was set back.
-    """
+    """Return the history with a pose (7,); late ones are left out, much older ones start anew."""
     last = history.open
     if last is None:
         history = history._replace(open=PoseFrame(time, {name: pose}, {}))
@@ -106,8 +97,8 @@ def add(
                 kept = kept[::2]
         history = PoseHistory(kept, PoseFrame(time, {name: pose}, {}), history.waiting)
     waiting, history = history.waiting, history._replace(waiting=())
-    for one in waiting:
-        history = _attach(settings, history, *one)
+    for item in waiting:
+        history = _attach(settings, history, item)
     return history
 
 
@@ -126,7 +117,7 @@ def add_covariance(
     """
     triangle = covariance_triangles(covariance[None])
     (own,) = tracks.from_triangles(f'covariance/{name}', triangle)
-    return _attach(settings, history, name, time, own)
+    return _attach(settings, history, (name, time, own))
 
 
 def propose(
@@ -151,11 +142,10 @@ def as_tracks(settings: OnlineArticulationConfig, history: PoseHistory) -> Track
     parts = []
     for name in names:
         rows = np.array([frame.poses.get(name, nothing) for frame in history.kept])
+        known = [(f.time, f.covariances[name]) for f in history.kept if name in f.covariances]
         covariance = None
-        if history.has_covariances(name):
-            known = [frame for frame in history.kept if name in frame.covariances]
-            own = np.array([frame.covariances[name] for frame in known])
-            stamps = np.array([frame.time for frame in known])
+        if known:
+            stamps, own = map(np.array, zip(*known, strict=True))
             covariance = tracks.covariances_at_times(stamps, own, time)
         part = tracks.from_arrays(name, rows[:, :3], rows[:, 3:], covariance, settings.noise)
         if np.sum(part.seen) >= tracks.MIN_FRAMES:
@@ -174,13 +164,10 @@ def log_odds(tree: KinematicTree, joint: TreeJoint) -> float:
 
 
 def _attach(
-    settings: OnlineArticulationConfig,
-    history: PoseHistory,
-    name: str,
-    time: float,
-    covariance: Array,
+    settings: OnlineArticulationConfig, history: PoseHistory, item: tuple[str, float, Array]
 ) -> PoseHistory:
-    """Return the history with a covariance in its frame, or among those that wait."""
+    """Return the history with part, time and covariance in its frame, or among those that wait."""
+    name, time, covariance = item
     frames = (*history.kept, history.open) if history.open is not None else history.kept
     for i, frame in reversed(list(enumerate(frames))):
         if frame.time < time - settings.same_stamp_s:
@@ -192,8 +179,7 @@ def _attach(
             return history._replace(kept=(*history.kept[:i], added, *history.kept[i + 1 :]))
     if history.open is not None and time < history.open.time - settings.same_stamp_s:
         return history
-    waiting = (*history.waiting, (name, time, covariance))
-    return history._replace(waiting=waiting[-settings.frames :])
+    return history._replace(waiting=(*history.waiting, item)[-settings.frames :])
 
 
 def _is_new(settings: OnlineArticulationConfig, before: PoseFrame, frame: PoseFrame) -> bool:

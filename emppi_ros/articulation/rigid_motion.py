@@ -49,13 +49,8 @@ def rotation_vectors(rotation: Array) -> Array:
 
 def rotations(vectors: Array) -> Array:
     """Return the matrices (..., 3, 3) of rotation vectors (..., 3)."""
-    angle = np.sqrt(np.sum(vectors**2, axis=-1))[..., None, None]
-    safe = np.maximum(angle, _SMALL)
-    first = np.where(angle > _SMALL, np.sin(safe) / safe, 1.0)
-    second = np.where(angle > _SMALL, (1.0 - np.cos(safe)) / safe**2, 0.5)
-    once = skew(vectors)
-    result: Array = np.eye(3) + first * once + second * (once @ once)
-    return result
+    flat = Rotation.from_rotvec(vectors.reshape(-1, 3)).as_matrix()
+    return flat.reshape(*vectors.shape, 3)
 
 
 def rotations_about_z(angle: Array) -> Array:
@@ -109,11 +104,7 @@ def bracket(twist: Array) -> Array:
 
 
 def shift(points: Array) -> Array:
-    """
-    Return the matrices (..., 6, 6) that take twists to displacements at points (..., 3).
-
-    A displacement is that of the point, and the rotation vector.
-    """
+    """Return matrices (..., 6, 6) from twists to motions of points (..., 3), and rotations."""
     result = np.broadcast_to(np.eye(6), (*points.shape[:-1], 6, 6)).copy()
     result[..., :3, 3:] = -skew(points)
     return result
@@ -134,5 +125,4 @@ def relative_covariance(
     turn = np.zeros((*arm.shape[:-1], 6, 6))
     turn[..., :3, :3] = turn[..., 3:, 3:] = np.swapaxes(parent.rotation, -1, -2)
     total = child_covariance + moved @ parent_covariance @ np.swapaxes(moved, -1, -2)
-    result: Array = turn @ total @ np.swapaxes(turn, -1, -2)
-    return result
+    return turn @ total @ np.swapaxes(turn, -1, -2)

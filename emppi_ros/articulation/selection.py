@@ -1,11 +1,8 @@
 """
 The type of a joint: the cheapest explanation of the frames, or `undecided`.
 
-Types are compared by the Bayesian information criterion, with two corrections. Each frame of a
-moving joint has a position of its own, which explains one direction of the frame's noise and is
-charged as the Akaike criterion does. Errors of a tracker are larger than its covariances say, and
-correlated in time: squares are divided by the noise level of the best type, and all evidence by
-the correlation time of its residuals.
+The cost is the Bayesian information criterion, with corrections for the joint position of each
+frame and for the errors of real trackers (docs/articulation.md).
 """
 
 from collections.abc import Sequence
@@ -123,11 +120,7 @@ def travel(joint: FittedJoint) -> float:
 
 
 def _turn(screw: FittedJoint) -> float:
-    """
-    Return the angle that a screw turned [rad], at most one turn: the angles that were seen.
-
-    Not the range of joint positions: noise along the axis may add whole turns.
-    """
+    """Return the angle [rad] that a screw turned, at most one turn: noise may add whole ones."""
     good = screw.inliers(np.array(6.0))
     angles = np.mod(screw.q[good, 0], 2.0 * np.pi)
     counts, _ = np.histogram(angles, _SECTORS, (0.0, 2.0 * np.pi))
@@ -135,11 +128,7 @@ def _turn(screw: FittedJoint) -> float:
 
 
 def _hinge_power(slide: FittedJoint, seen: Observations) -> float:
-    """
-    Return the increase of squares if the slide were a far hinge.
-
-    A hinge turns the child, and bends its path by the sagitta.
-    """
+    """Return the increase of squares if the slide were a far hinge."""
     q = slide.q[:, 0] - np.median(slide.q[:, 0])
     limit = 2.0 * max(travel(slide), 1e-6)
     q = q[np.abs(q) < limit]

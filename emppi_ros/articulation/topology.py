@@ -49,14 +49,14 @@ class TreeJoint:
     candidates: tuple[str, ...]  # types that are possible; the model is of the first
     model: JointModel | None  # with position 0 in the first frame it explains; None if free
     q: Array  # (T, k), joint positions, NaN where there is none
-    # standard deviations of the axis' direction, and of its place across it; NaN without
-    axis_sd_rad: float
-    pivot_sd_m: float
-    travel: float  # range of the joint position, m or rad
-    residual: float  # root mean square in explained frames: 1 if noise is as given
-    explained: float  # share of frames that the joint explains
     # edges that could replace this one, and by how much they are worse (twice log odds)
     alternatives: tuple[tuple[str, str, float], ...] = ()
+    # standard deviations of the axis' direction, and of its place across it; NaN without
+    axis_sd_rad: float = np.nan
+    pivot_sd_m: float = np.nan
+    travel: float = np.nan  # range of the joint position, m or rad
+    residual: float = np.nan  # root mean square in explained frames: 1 if noise is as given
+    explained: float = 1.0  # share of frames that the joint explains
     covariance: Array | None = None  # (12, 12), as in `fitting.covariance`; None if free
 
     @property
@@ -120,11 +120,13 @@ def infer(
         if i == 0 and (pair is None or bases[j][0] < pair.cost):
             pair = bases[j][1]
         others = _alternatives(edges, (i, j), costs, [one.name for one in nodes])
+        parent, part = nodes[i].name, nodes[j]
         if pair is None:
-            joint = _free_joint(nodes[i].name, nodes[j], others)
+            q = np.full((len(given.time), 0), np.nan)
+            joint = TreeJoint(parent, part.name, FREE, (FREE,), None, q, others)
         else:
-            joint = _tree_joint(pair, nodes[i].name, nodes[j], others)
-        place = nodes[j].poses.at(int(np.argmax(nodes[j].seen)))
+            joint = _tree_joint(pair, parent, part.name, others)
+        place = part.poses.at(int(np.argmax(part.seen)))
         if joint.model is not None:
             place = start[joint.parent] @ (joint.model.frame @ joint.model.child)
         start[joint.child] = place
@@ -224,19 +226,8 @@ def _alternatives(
     return tuple((parent, child, worse) for worse, parent, child in others[:3])
 
 
-def _free_joint(
-    parent: str, part: PartTrack, alternatives: tuple[tuple[str, str, float], ...]
-) -> TreeJoint:
-    """Return the joint of a part that moves freely."""
-    nothing = float('nan')
-    return TreeJoint(
-        parent, part.name, FREE, (FREE,), None, np.full((len(part.seen), 0), nothing), nothing,
-        nothing, nothing, nothing, 1.0, alternatives,
-    )  # fmt: skip
-
-
 def _tree_joint(
-    pair: Pair, parent: str, part: PartTrack, alternatives: tuple[tuple[str, str, float], ...]
+    pair: Pair, parent: str, child: str, alternatives: tuple[tuple[str, str, float], ...]
 ) -> TreeJoint:
     """Return the joint of a pair, in the direction of the tree and by the conventions."""
     selected, seen = pair.selection, pair.observations
@@ -263,6 +254,6 @@ def _tree_joint(
     if pair.other_motion:
         kind, candidates = 'undecided', (*candidates, FREE)
     return TreeJoint(
-        parent, part.name, kind, candidates, model, q, axis_sd, pivot_sd,
-        travel, residual, pair.explained, alternatives, fitting.covariance(joint, inflation),
+        parent, child, kind, candidates, model, q, alternatives, axis_sd, pivot_sd,
+        travel, residual, pair.explained, fitting.covariance(joint, inflation),
     )  # fmt: skip

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-import re
 
 import numpy as np
 from scipy.spatial.transform import Rotation, Slerp
 
 from emppi_ros.articulation import rigid_motion
 from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.config import LENGTH_TOLERANCE
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.pose import Poses, to_rotation
 from emppi_ros.recordings import bags, tables
@@ -21,12 +21,6 @@ UNKNOWN_SD = 100.0  # rad or m, for what was not measured
 MIN_FRAMES = 10
 _POSE = ('x', 'y', 'z', 'qw', 'qx', 'qy', 'qz')
 ERRORS = ('x', 'y', 'z', 'rx', 'ry', 'rz')  # order of covariances
-_WORDS = {  # of a column's name: how many, which, and an example
-    'pose': (1, _POSE, 'pose/door.x [m]'),
-    'covariance': (2, ERRORS, 'covariance/door.x.rx [m rad]'),
-}
-_COLUMN = re.compile(r'(?P<kind>pose|covariance)/(?P<of>[^ ]+) \[(?P<unit>[^]]+)\]')
-_LENGTH_TOLERANCE = 0.01  # of quaternions, which were rounded when printed
 _BRIDGED = 2.5  # usual periods: gaps over which poses are interpolated to a common clock
 
 
@@ -94,7 +88,7 @@ def from_arrays(
     if quaternion is not None:
         length = np.linalg.norm(quaternion, axis=1)
         seen &= np.isfinite(length) & (length > 0.0)
-        wrong = np.flatnonzero(seen & (np.abs(length - 1.0) > _LENGTH_TOLERANCE))
+        wrong = np.flatnonzero(seen & (np.abs(length - 1.0) > LENGTH_TOLERANCE))
         if len(wrong):
             raise IdentificationError(
                 f'pose/{name}: quaternion of length {length[wrong[0]]:.4g} in frame {wrong[0]}, '
@@ -119,11 +113,7 @@ def from_estimates(
 
 
 def read(files: Sequence[Path], noise: Noise = Noise()) -> Tracks:
-    """
-    Return the tracks of a table (CSV, Parquet), or of bags on one clock.
-
-    `noise` is that of poses without covariances. IdentificationError names file and column.
-    """
+    """Return the tracks of a table, or of bags on one clock; IdentificationError says where."""
     if any(bags.is_bag(path) for path in files):
         return _from_bags(files, noise)
     if len(files) > 1:
@@ -160,19 +150,11 @@ def _from_table(path: Path, noise: Noise) -> Tracks:
     columns: dict[str, dict[str, dict[str, Array]]] = {'pose': {}, 'covariance': {}}
     ignored = []
     for column, values in table.items():
-        match = _COLUMN.fullmatch(column)
-        if match is None:
+        if column.startswith(('pose/', 'covariance/')):
+            kind, name, part, _ = tables.parse_column(path, column)
+            columns[kind].setdefault(name, {})[part] = values
+        else:
             ignored.append(column)
-            continue
-        kind = match['kind']
-        count, allowed, example = _WORDS[kind]
-        name, *words = match['of'].rsplit('.', count)
-        if len(words) != count or not set(words) <= set(allowed) or not name:
-            raise IdentificationError(
-                f'{path}: column {column!r}: expected a name such as {example!r}; words: '
-                + ', '.join(allowed)
-            )
-        columns[kind].setdefault(name, {})['.'.join(words)] = values
     poses, covariances = columns.values()
     if not poses:
         raise IdentificationError(

@@ -1,19 +1,11 @@
 """
-Diagnostics of a belief: innovations, misfit, and identifiability of the parameters.
+Diagnostics of a belief: innovations, misfit, and identifiability (docs/diagnostics.md).
 
-An innovation is a measurement minus its prediction. Normalized by its standard deviation (that of
-the measurement and of the predictions together) it has mean 0 and variance 1 if the belief is
-consistent (Bar-Shalom, Li and Kirubarajan, *Estimation with Applications to Tracking and
-Navigation*, 2001, section 5.4). Another mean is a bias; a larger variance is an effect that no
-particle explains. A quantity is a misfit if its errors exceed a limit, a parameter if the errors
-that it could reduce persist: the variance of its scores exceeds what the likelihood implies.
-
-Converged particles prove nothing: if no prediction depends on a parameter, resampling alone
-reduces its spread. Identifiability therefore looks at the sensitivity of predictions to each
-parameter, from models on both sides of a particle. The Fisher information of all measurements
-and that of the prior bound the posterior standard deviation from below (Van Trees inequality;
-Rothenberg, Econometrica 1971). If only the ratio of two parameters is observable, both stay
-uncertain.
+Normalized innovations of a consistent belief have mean 0 and variance 1 (Bar-Shalom, Li and
+Kirubarajan, *Estimation with Applications to Tracking and Navigation*, 2001, section 5.4).
+Converged particles prove nothing, so identifiability is that of predictions: the information of
+all measurements and that of the prior bound the posterior standard deviation from below (Van Trees
+inequality; Rothenberg, Econometrica 1971).
 """
 
 from collections import deque
@@ -121,11 +113,7 @@ def learned_excess(deviations: Sequence[Deviation], variance: Array) -> dict[str
 
 
 def misfit(excess: Mapping[str, float], before: Sequence[str]) -> list[str]:
-    """
-    Return the quantities and parameters that are a misfit, given those `before`.
-
-    Each is one once its `excess` is above 1, until it is well below 1.
-    """
+    """Return the names whose `excess` is above 1, of those `before` until it is well below 1."""
     return [name for name, one in excess.items() if one > (_CLEARED if name in before else 1.0)]
 
 
@@ -254,12 +242,7 @@ class BeliefMonitor:
         return fractions
 
     def out_of_prior(self, belief: Belief) -> list[str]:
-        """
-        Return the parameters whose belief contradicts its prior (Evans and Moshonov 2006).
-
-        Particles hardly leave the range of their prior. Therefore a mean in the last percent of a
-        tail counts, or in the last five percent if the innovations are too large.
-        """
+        """Return the parameters whose belief contradicts its prior (Evans and Moshonov 2006)."""
         mean = weights.mean(belief.log_weights, belief.theta)
         excessive = any(excess > 1.0 for excess in self.innovations.excess.values())
         limit = _WIDE_TAIL if excessive else _TAIL

@@ -135,12 +135,7 @@ class BeliefSession(Measurements):
         return min(self.estimator.joints_stamp, self.applied.last_stamp)
 
     def _catch_up(self) -> None:
-        """
-        Skip poses if the next one is far behind.
-
-        Up to _LONGEST_LAG_S the filter goes on, in intervals of up to _LATE_S: that takes less
-        time, and loses little. Beyond it, it learns from the newest interval only.
-        """
+        """Skip poses if the next one is far behind (docs/architecture.md)."""
         complete = [pending for pending in self._waiting if pending.stamp <= self._complete_until]
         lag = complete[-1].stamp - complete[0].stamp if complete else 0.0
         if lag < _LATE_S:

@@ -1,11 +1,8 @@
 """
 Blocks of parameters, each of which is weighted and resampled on its own.
 
-With one weight for many parameters, the number of particles must grow exponentially with the
-number of parameters. If each part of a robot depends on its own parameters only, each such block
-is weighted by the degrees of freedom of that part: the block particle filter of Rebeschini and
-van Handel (2015). The bias is the information that parts have about the parameters of other
-blocks. A belief without blocks is one block.
+Each is weighted by the degrees of freedom of its part of the robot: the block particle filter of
+Rebeschini and van Handel (2015). A belief without blocks is one block.
 """
 
 from collections.abc import Sequence
@@ -76,11 +73,7 @@ def reweight(
     log_likelihood: Array,
     statistics: Statistics,
 ) -> tuple[Belief, float]:
-    """
-    Weigh particles (M, P) of all parameters by the block's log-likelihood (M,).
-
-    Return the belief about the block's parameters, and the power of the likelihood.
-    """
+    """Return a block's part of a belief after its log-likelihood (M,), and the power of that."""
     if statistics.noise is not None:
         log_likelihood = statistics.noise.power * log_likelihood
     block = Belief(belief.theta[:, prior.columns], belief.log_weights)
@@ -165,12 +158,7 @@ def follow_change(
     changed: Sequence[int],
     rng: np.random.Generator,
 ) -> tuple[Belief, Statistics]:
-    """
-    Return belief and statistics after the parameters `changed` were detected to have jumped.
-
-    The particles near the new values descend from a few draws, so that the true ones are between
-    them: particles spread over the distance of these draws. Errors before do not count as noise.
-    """
+    """Return belief and statistics after the parameters `changed` were detected to have jumped."""
     scale, fisher = statistics
     if scale is None:
         return belief, statistics

@@ -1,17 +1,8 @@
 """
-How parameters change between two measurements: they jump and drift.
+How parameters change between two measurements: they jump and drift (docs/method.md).
 
-Each parameter jumps at a constant rate, and drifts in unbounded coordinates z by an
-Ornstein-Uhlenbeck process, which leaves the prior unchanged.
-From one measurement to the next the belief becomes the mixture
-
-    p(z') = (1 - e) sum_m w_m N(z'; z_m, Q) + e sum_m w_m q(z' | z_m),
-
-where e is the probability of a jump, and q the density after one: one parameter has a value from
-its prior, or one far from its present value, with probability 1/2 each. A fixed number of
-particles represents the second sum, so that some are near the new value after any jump. Those
-that make room for them are chosen without bias (Fearnhead and Clifford, J. R. Stat. Soc. B 65,
-2003, section 3).
+A fixed number of particles represents jumps. Those that make room for them are chosen without bias
+(Fearnhead and Clifford, J. R. Stat. Soc. B 65, 2003, section 3).
 """
 
 from collections import deque

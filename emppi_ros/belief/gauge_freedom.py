@@ -1,14 +1,11 @@
 """
 Parts of the parameters of a joint that no measurement contains, so that they keep their prior.
 
-These are the length of an axis, the position of a hinge's pivot along its axis, and the pivot of a
-slide. Resampling does not preserve them: it favours long axes, for example, because noise in
-their elements turns them less; directions are too certain then. Therefore they are drawn again
-after resampling, given all else. For an axis r u with direction u, and a pivot x + s u,
+They are drawn again after resampling, given all else (docs/method.md): a Gibbs step, which leaves
+the posterior unchanged (Geman and Geman 1984). For an axis r u with direction u, and a pivot
+x + s u,
 
     p(r | u) ~ r^2 p(r u),        p(s | x, u) ~ p(x + s u).
-
-This is a Gibbs step, which leaves the posterior unchanged (Geman and Geman 1984).
 """
 
 from collections.abc import Sequence

@@ -1,14 +1,9 @@
 """
 Information of measurements about the parameters of each particle: a floor for its spread.
 
-A particle filter forgets its own uncertainty: after a few resamplings all particles descend from
-one, and their spread says nothing about the posterior's. Therefore each particle carries the
-Fisher information gathered since its parameters last jumped. Its inverse, the covariance of the
-posterior's normal approximation, is the smallest covariance to which particles are resampled.
-
-The sensitivity of predictions to the parameters comes from a regression over the particles
-(statistical linearization; Sarkka, *Bayesian Filtering and Smoothing*, 2013, section 5.4), and
-needs no further predictions. Coordinates z are unbounded.
+A particle filter forgets its own uncertainty (docs/method.md). Sensitivities of predictions come
+from a regression over the particles (statistical linearization; Sarkka, *Bayesian Filtering and
+Smoothing*, 2013, section 5.4). Coordinates z are unbounded.
 """
 
 import numpy as np
@@ -68,11 +63,7 @@ def drift(information: Array, variance: Array) -> Array:
 
 
 def raise_variance(information: Array, log_weights: Array, variance: Array) -> Array:
-    """
-    Return the information (M, P, P) after a random walk, if the posterior is too narrow.
-
-    The random walk raises the posterior's variances to `variance` (P,).
-    """
+    """Return the information (M, P, P) after a random walk to at least `variance` (P,)."""
     present = np.diag(covariance(log_weights, information))
     return drift(information, np.maximum(variance - present, 0.0))
 
@@ -104,13 +95,9 @@ def missing(covariance: Array, floor: Array) -> Array:
 def diffuse(
     z: Array, added: Array, center: Array, spread: Array, rng: np.random.Generator
 ) -> Array:
-    """
-    Return z (M, P) after noise of covariance `added` (P, P) that leaves the prior unchanged.
-
-    It is a step of an Ornstein-Uhlenbeck process about the prior's mean `center` (P,): without
-    information, particles remain draws from the prior.
-    """
+    """Return z (M, P) after noise of covariance `added` (P, P) that leaves the prior unchanged."""
     values, vectors = np.linalg.eigh(added)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
+    # a step of an Ornstein-Uhlenbeck process about the mean of the prior
     pull = 0.5 * (z - center) / spread**2 @ added
     return z - pull + rng.standard_normal(z.shape) @ root.T

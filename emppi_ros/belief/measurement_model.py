@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.arrays import Array
+from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.state import articulation
 from emppi_ros.state.estimator import Observation
@@ -114,7 +115,7 @@ def log_likelihoods(
 def _free_dofs(model: mujoco.MjModel) -> npt.NDArray[np.int64]:
     """Return the kind of each degree of freedom: 0 joint, 1 object position, 2 rotation."""
     kinds = np.zeros(model.nv, dtype=np.int64)
-    for start in model.jnt_dofadr[model.jnt_type == mujoco.mjtJoint.mjJNT_FREE.value]:
+    for start in model.jnt_dofadr[model.jnt_type == scene.FREE]:
         kinds[start : start + 6] = [1, 1, 1, 2, 2, 2]
     return kinds
 
@@ -157,6 +158,8 @@ class Predictor:
 
     def fit(self, observation: Observation) -> State:
         """Return the estimated state fitted to each model, (nq,) or (M, nq)."""
+        if not observation.tracks:
+            return observation.estimated
         return articulation.fit_state(
             self._task, self._ensemble, observation.estimated, observation.tracks
         )
@@ -205,7 +208,7 @@ class Predictor:
         """Return the deviations of predictions from measurements."""
         errors = {}
         for name, item in self._task.jointed.items():
-            joints = articulation.for_ensemble(self._ensemble, item)
+            joints = articulation.from_joints(item, *self._ensemble.joint_axes(item.joint))
             q = predicted.qpos[:, item.qpos]
             errors[item.qvel] = articulation.residuals(joints, q, observation.tracks[name])
         return deviations(
@@ -218,10 +221,8 @@ class Predictor:
         """
         Return the corrected state of each model: partly as measured, partly as predicted.
 
-        A model that started from the measured pose would attribute its noise to the parameters.
-        Therefore each moves its predicted object towards the measured pose by the fraction
-        `object_gain`, and its joints by `joint_gain`: a steady-state Kalman filter for each model.
-        The paper uses gains of 1.
+        Each moves its predicted object to the measured pose by the fraction `object_gain`, and its
+        joints by `joint_gain`: a steady-state Kalman filter for each model.
         """
         count = len(predicted.qpos)
         qpos, qvel = (np.broadcast_to(x, (count, x.shape[-1])).copy() for x in fitted)
@@ -259,8 +260,7 @@ class Predictor:
 
 def _joints(task: Task) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return the indices in qpos and qvel of all scalar joints that are measured as such."""
-    scalar = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
-    joints = np.flatnonzero(np.isin(task.model.jnt_type, [kind.value for kind in scalar]))
+    joints = np.flatnonzero(np.isin(task.model.jnt_type, [scene.HINGE, scene.SLIDE]))
     qpos, qvel = task.model.jnt_qposadr[joints], task.model.jnt_dofadr[joints]
     measured = ~np.isin(qvel, [hung.qvel for hung in task.jointed.values()])
     return qpos[measured], qvel[measured]

@@ -1,17 +1,10 @@
 """
-Learned size of prediction errors, and how much information they really contain.
+Learned size of prediction errors, and how much information they really contain (docs/method.md).
 
-The error of each compared value has a Student's t distribution whose scale is learned: a
-conjugate inverse-gamma update with forgetting, given the posterior of the parameters (Sarkka and
-Nummenmaa, IEEE Trans. Automatic Control, 2009; eqs. 13 to 17). The standard deviations of the task
-are the prior of the scale.
-
-Errors of a wrong model are correlated, so their densities count the same evidence several times.
-Therefore the likelihood is raised to a power: the variance of the score that it implies, over the
-variance that scores have (Pauli, Racugno and Ventura, Statistica Sinica, 2011), including the
-covariance of successive scores (Newey and West, Econometrica, 1987). After a change of a parameter
-errors are correlated until the belief has followed it. If they counted less at once, it never
-would: the power is that of some updates before, and a detected change discards the scores since.
+The scale of the Student's t distribution of each error has a conjugate inverse-gamma update with
+forgetting (Sarkka and Nummenmaa, IEEE Trans. Automatic Control, 2009; eqs. 13 to 17). The power of
+the likelihood is the variance of the score that it implies, over the one that scores have (Pauli,
+Racugno and Ventura, Statistica Sinica, 2011; Newey and West, Econometrica, 1987).
 """
 
 from typing import NamedTuple

@@ -138,7 +138,7 @@ class ParticleFilter:
         if parents is not None:  # particles take their states with them
             state = State(*(values[parents] for values in state))
             self.changes.resample(parents)
-            if learned is not None:
+            if learned is not None and self._joints:
                 theta = gauge_freedom.redraw(
                     self._task, self._joints, self.belief.theta, self._rng
                 )
@@ -199,11 +199,7 @@ class ParticleFilter:
     def _reweight(
         self, predicted: State, deviations: Sequence[Deviation], learned: LearnedNoise | None
     ) -> list[tuple[Belief, float]]:
-        """
-        Weigh the particles of each block by the errors of its degrees of freedom: eq. 10.
-
-        Return beliefs and powers of likelihoods.
-        """
+        """Weigh the particles of each block by its errors (eq. 10); return beliefs and powers."""
         variance = None if learned is None else learned.variance
         evidence = measurement_model.log_likelihoods(
             self._config.likelihood, predicted, deviations, variance

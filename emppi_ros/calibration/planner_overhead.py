@@ -1,11 +1,9 @@
 """
 The overhead of a planning cycle over the physics that it needs.
 
-Cycles are timed along a closed-loop run, with its states and its belief. Each is timed as a whole
-(prediction to the start of the plan, noise, interpolation, rollouts with recording, costs,
-weights, plan) and compared with its floor: stepping the same rollouts (same simulations, states,
-controls, physics steps and threads) without recording. The prediction to the start of the plan
-also steps physics, but counts as overhead.
+Cycles of a closed-loop run are timed as a whole, and compared with their floor: stepping the same
+rollouts (simulations, states, controls, physics steps and threads) without recording. The
+prediction to the start of the plan also steps physics, but counts as overhead.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -81,20 +79,17 @@ class RecordedEnsemble(Ensemble):
 class RecordedPlanner(Planner):
     """Planner that keeps the rollouts of its last plan."""
 
+    ensemble: RecordedEnsemble
+
     def __init__(
         self, task: Task, seed: int | np.random.Generator = 0, models: int | None = None
     ) -> None:
         """Create the ensemble; call `set_belief` before the first plan."""
         super().__init__(task, seed, models)
         of = self.ensemble
-        self.ensemble = self._recorded = RecordedEnsemble(
+        self.ensemble = RecordedEnsemble(
             of.model, of.parameters, of.models, of.rollouts, self.config.threads
         )
-
-    @property
-    def last_rollouts(self) -> Rollouts:
-        """The rollouts of the last plan; AttributeError before the first one."""
-        return self._recorded.last
 
 
 class TimedPlanner(RecordedPlanner):
@@ -113,7 +108,7 @@ class TimedPlanner(RecordedPlanner):
         noise = self._random.bit_generator.state
         Planner.plan_from(copy.copy(self), *args, **kwargs)
         self._random.bit_generator.state = noise
-        begin, controls = self.last_rollouts
+        begin, controls = self.ensemble.last
         floor_first = len(self.pairs) % 2 == 0
         floor = stepping_s(self.ensemble, begin, controls) if floor_first else 0.0
         began = time.perf_counter()

@@ -11,9 +11,8 @@ import numpy as np
 from emppi_ros.calibration import summary
 from emppi_ros.calibration.belief_scores import DRAWS
 from emppi_ros.calibration.recommendation import HIGH, LOW
-from emppi_ros.calibration.runs import RunResult
+from emppi_ros.calibration.runs import CENTRAL, RunResult, central_interval
 from emppi_ros.calibration.summary import ParameterSummary, SettingSummary
-from emppi_ros.calibration.truths import CENTRAL
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import BLUE, GREY, INK, ORANGE
 from emppi_ros.viz.report.plots import label, styled
@@ -21,7 +20,6 @@ from emppi_ros.viz.report.plots import label, styled
 BAND = '#e8f1ea'  # where a calibrated belief is expected
 WIDTH, PANEL = 10.0, 3.0  # inches: width of all plots, height of a row
 _COLUMNS = 3  # parameters in a row
-_DRAWS = 10_000  # resolve the ends of the prior's interval
 
 
 def write_all(
@@ -80,7 +78,7 @@ def coverage(summaries: dict[str, SettingSummary]) -> Figure:
     axis.axvline(50.0, color=GREY, linestyle='--', linewidth=1.2)
     for y, row in enumerate(summaries.values()):
         for share, color, shift in ((row.inside_90, BLUE, -0.12), (row.inside_50, ORANGE, 0.12)):
-            ends = [100.0 * end for end in share.bounds]
+            ends = 100.0 * share.low, 100.0 * share.high
             axis.plot(ends, [y + shift] * 2, color=color, linewidth=2.0)
             axis.plot(100.0 * share.mean, y + shift, 'o', color=color, markersize=6)
     axis.set(xlim=(-2, 102), xlabel='intervals that hold the truth [% of the time]')
@@ -111,11 +109,9 @@ def estimates(task: Task, results: Sequence[RunResult], setting: str) -> Figure:
     """Return mean and 90 % interval against the truth of each parameter."""
     names = list(results[0].settings[setting].parameters)
     figure, axes = _grid(len(names))
-    draws = task.prior.sample(_DRAWS, np.random.default_rng(0))
-    tail = 0.5 * (1.0 - CENTRAL)
     for axis, name in zip(axes, names, strict=False):
         index = [parameter.name for parameter in task.parameters].index(name)
-        axis.axvspan(*np.quantile(draws[:, index], [tail, 1.0 - tail]), color=BAND, zorder=0)
+        axis.axvspan(*central_interval(task, index), color=BAND, zorder=0)
         for result in results:
             judged = result.settings[setting].parameters[name]
             color = ORANGE if result.beyond == name else BLUE

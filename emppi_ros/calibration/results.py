@@ -1,31 +1,20 @@
 """The report `calibration.md` and the numbers of `emppi calibrate --json`."""
 
 from collections.abc import Sequence
-import functools
 from pathlib import Path
 from typing import Any
 
-from emppi_ros.calibration import (
-    plots,
-    recommendation,
-    report,
-    statistics,
-    summary,
-    truths,
-    verdict,
-)
+from emppi_ros.calibration import plots, recommendation, report, runs, statistics, summary
 from emppi_ros.calibration.belief_scores import DRAWS, SETTLING_S
 from emppi_ros.calibration.recommendation import Recommendation
-from emppi_ros.calibration.runs import RunResult
-from emppi_ros.calibration.settings import OWN, BeliefSetting
+from emppi_ros.calibration.runs import OWN, BeliefSetting, RunResult
 from emppi_ros.calibration.summary import ParameterSummary, SettingSummary
-from emppi_ros.calibration.verdict import percent
 from emppi_ros.tasks.task import Task
 
 NAME = 'calibration.md'
 METHOD = (
     'Each run is a simulated closed loop with true values from the prior, also after success; in '
-    f'every {truths.BEYOND_EVERY}th run, one lies beyond the central {100 * truths.CENTRAL:.0f} % '
+    f'every {runs.BEYOND_EVERY}th run, one lies beyond the central {100 * runs.CENTRAL:.0f} % '
     'of its prior, up to the bound of the parameter. All settings of the belief are compared on '
     'the same measurements and commands, which were recorded with the settings as they are. True '
     'values stay constant, so the runs say nothing about `changes`.\n\n'
@@ -80,7 +69,7 @@ def write(
     pictures = plots.write_all(task, results, summaries, name, folder)
     parts = [
         f'# Calibration of {task.name.replace("_", " ")}',
-        report.bullets(verdict.sentences(results, chosen)),
+        report.bullets(recommendation.sentences(results, chosen)),
         *report.origin(results, len(results), provenance),
         METHOD,
         COLUMNS,
@@ -105,9 +94,9 @@ def _table(rows: Sequence[dict[str, object]]) -> str:
 def _setting(name: str, row: SettingSummary) -> dict[str, object]:
     return {
         'setting': name,
-        'inside 50 %': percent(row.inside_50),
-        'inside 90 %': percent(row.inside_90),
-        'at the end': percent(row.inside_end),
+        'inside 50 %': row.inside_50,
+        'inside 90 %': row.inside_90,
+        'at the end': row.inside_end,
         'rms z': f'{row.rms_z:.2f}',
         'log score': row.log_score,
         'ESS': f'{100 * row.ess:.0f} %',
@@ -135,12 +124,11 @@ def as_json(
     results: Sequence[RunResult], compared: Sequence[BeliefSetting], chosen: Recommendation
 ) -> dict[str, Any]:
     """Return all numbers as plain mappings, for JSON."""
-    plain = functools.partial(statistics.plain, derived=())
     return {
         'runs': len(results),
-        'settings': plain(summarize(results, compared)),
+        'settings': statistics.plain(summarize(results, compared)),
         'parameters': {
-            name: plain(row) | {'shows': row.shows}
+            name: statistics.plain(row) | {'shows': row.shows}
             for name, row in summary.parameters(results, OWN).items()
         },
         'recommended': {
@@ -149,9 +137,9 @@ def as_json(
             'calibrated': chosen.calibrated,
             'compatible': list(chosen.compatible),
             'holds': recommendation.is_calibrated(chosen.checked),
-            'checked': plain(chosen.checked),
-            'as_it_is': plain(chosen.own),
-            'gain': plain(chosen.gain),
+            'checked': statistics.plain(chosen.checked),
+            'as_it_is': statistics.plain(chosen.own),
+            'gain': statistics.plain(chosen.gain),
         },
-        'verdict': verdict.sentences(results, chosen),
+        'verdict': recommendation.sentences(results, chosen),
     }

@@ -1,8 +1,9 @@
-"""One run: simulate the closed loop, then score each setting on its measurements."""
+"""Runs: truths from the prior and from beyond it, and settings scored on the same measurements."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+import math
 import time
 from typing import Any, NamedTuple
 
@@ -10,19 +11,119 @@ import numpy as np
 
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.belief.belief_session import BeliefSession
-from emppi_ros.calibration.belief_scores import SETTLING_S, ParameterScores, rank, score
-from emppi_ros.calibration.settings import BeliefSetting
-from emppi_ros.calibration.truths import DrawnTruth
+from emppi_ros.calibration import belief_scores
+from emppi_ros.calibration.belief_scores import SETTLING_S, scored_parameters
 from emppi_ros.core import yaml_edit
 from emppi_ros.core.errors import BenchError, EmppiError
 from emppi_ros.journal import journal
 from emppi_ros.journal.journal import Journal
 from emppi_ros.priors.particles import Belief
+from emppi_ros.tasks.schema import BeliefConfig
 from emppi_ros.tasks.task import Task, load_task
 
 MAX_TIMES = 50  # at which a belief is scored
-_STREAM = 12  # of random numbers, beside the seed
+_TRUTH_STREAM, _STREAM = 11, 12  # of random numbers, beside the seed
+CENTRAL = 0.9  # probability of the prior's interval, beyond which truths are drawn
+BEYOND_EVERY = 4  # one run out of this many
+OWN = 'as it is'
+_SDS = 'joint_position_sd', 'joint_velocity_sd', 'object_position_sd_m', 'object_rotation_sd_rad'
+_MORE, _NOISE = (2, 4), (0.5, 2.0, 4.0)  # factors of particles and of standard deviations
+_TEMPERING = 0.3
+_MOST = 100_000  # particles
 _Call = tuple[str, tuple[Any, ...]]  # of a belief session: the event's name and the arguments
+
+
+class DrawnTruth(NamedTuple):
+    """True values of a run, by the name of the parameter."""
+
+    values: dict[str, float]
+    beyond: str = ''  # the parameter whose value lies outside of the prior's central interval
+
+
+def draw_truths(task: Task, runs: int, seed: int) -> list[DrawnTruth]:
+    """
+    Return the true parameters of some runs; BenchError if the task has none that can be judged.
+
+    All are drawn from the task's prior. In one run out of BEYOND_EVERY one parameter, in turn, is
+    replaced by a value below or above the prior's central interval, uniformly up to its bound.
+    """
+    judged, names = scored_parameters(task), [parameter.name for parameter in task.parameters]
+    if not judged:
+        raise BenchError(
+            f'{task.where}: no uncertain parameter whose interval can be judged: found '
+            f'{", ".join(names) or "none"} (axes and pivots of uncertain joints have no intervals)'
+        )
+    rng = np.random.default_rng([seed, _TRUTH_STREAM])
+    # a prior from particles is drawn in their order
+    theta = rng.permutation(task.prior.sample(runs, rng))
+    columns = [(i, sides) for i in judged if (sides := _sides(task, i))]
+    truths = []
+    for run, values in enumerate(theta):
+        beyond = ''
+        if columns and run % BEYOND_EVERY == BEYOND_EVERY - 1:
+            column, sides = columns[run // BEYOND_EVERY % len(columns)]
+            low, high = sides[int(rng.integers(len(sides)))]
+            values[column], beyond = rng.uniform(low, high), names[column]
+        truths.append(DrawnTruth(dict(zip(names, values.tolist(), strict=True)), beyond))
+    return truths
+
+
+def central_interval(task: Task, column: int) -> tuple[float, float]:
+    """Return the ends of the prior's interval of probability CENTRAL."""
+    tail = 0.5 * (1.0 - CENTRAL)
+    low, high = np.quantile(task.prior.draws[:, column], [tail, 1.0 - tail]).tolist()
+    return low, high
+
+
+def _sides(task: Task, column: int) -> Sequence[tuple[float, float]]:
+    """Return the intervals beyond the prior in which a parameter may lie: up to two."""
+    parameter = task.parameters[column]
+    if parameter.choices:
+        return []
+    low, high = central_interval(task, column)
+    width = high - low
+    lower = parameter.lower if math.isfinite(parameter.lower) else low - width
+    upper = parameter.upper if math.isfinite(parameter.upper) else high + width
+    least = 1e-6 * width  # a side of rounding errors is none
+    return [(a, b) for a, b in ((lower, low), (high, upper)) if b - a > least]
+
+
+@dataclass(frozen=True)
+class BeliefSetting:
+    """A name, and the keys of `belief` that differ from the task's."""
+
+    name: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def alternatives(config: BeliefConfig) -> list[BeliefSetting]:
+    """Return the task's own settings, then others; `changes` stays, as the truth is constant."""
+
+    def noise(factor: float) -> dict[str, Any]:
+        """Return the standard deviations that are given, times a factor, to six digits."""
+        given = {name: getattr(config.likelihood, name) for name in _SDS}
+        sds = {name: float(f'{factor * sd:.6g}') for name, sd in given.items() if sd is not None}
+        return {'likelihood': sds}
+
+    def particles(factor: int) -> dict[str, Any]:
+        return {'particles': min(factor * config.particles, _MOST)}
+
+    scale = 'fixed' if config.likelihood.scale == 'learned' else 'learned'
+    tempering = _TEMPERING if config.resampling.tempering is None else None
+    text = 'null' if tempering is None else f'{tempering:g}'
+    return [
+        BeliefSetting(OWN),
+        *(BeliefSetting(f'noise x{factor:g}', noise(factor)) for factor in _NOISE),
+        BeliefSetting(f'scale: {scale}', {'likelihood': {'scale': scale}}),
+        BeliefSetting(f'tempering: {text}', {'resampling': {'tempering': tempering}}),
+        *(BeliefSetting(f'particles x{factor}', particles(factor)) for factor in _MORE),
+        BeliefSetting('particles x2, noise x2', particles(2) | noise(2.0)),
+    ]
+
+
+def as_keys(setting: BeliefSetting) -> str:
+    """Return the changed keys of `belief` as YAML in one line."""
+    return yaml_edit.flow(dict(setting.changes)).removeprefix('{').removesuffix('}')
 
 
 class CallRecorder(Journal):
@@ -101,12 +202,24 @@ class CalibrationRun:
 
 
 @dataclass(frozen=True)
-class JudgedParameter(ParameterScores):
+class JudgedParameter:
     """Scores of the belief about one parameter in one run, over the times from 1 s on."""
 
-    mean_square_z: float
+    inside_50: float  # share of 50 % intervals that hold the truth
+    inside_90: float
+    mean_square_z: float  # z = (truth - mean) / sd
+    log_score: float  # mean, of unbounded coordinates in sd of the prior [nats]
+    true: float
+    mean: float  # of the last belief
+    low: float  # 5 % quantile
+    high: float  # 95 %
     rank: int  # of the truth in the last belief
     contraction: float  # 1 - variance / variance of the prior, of the last belief
+
+    @property
+    def inside_end(self) -> bool:
+        """Whether the last 90 % interval holds the truth."""
+        return bool(self.low <= self.true <= self.high)
 
 
 @dataclass(frozen=True)
@@ -158,7 +271,7 @@ def with_setting(task: Task, setting: BeliefSetting) -> Task:
 
 def _judge(task: Task, run: CalibrationRun, result: Rerun) -> SettingResult:
     """Return the scores of a belief over time and at its end."""
-    after = [(stamp, belief) for stamp, belief in result.beliefs if stamp >= SETTLING_S]
+    after = [belief for stamp, belief in result.beliefs if stamp >= SETTLING_S]
     if not after:
         raise BenchError(
             f'found no update of the belief from {SETTLING_S:g} s on '
@@ -167,17 +280,25 @@ def _judge(task: Task, run: CalibrationRun, result: Rerun) -> SettingResult:
         )
     chosen = np.unique(np.linspace(0, len(after) - 1, min(MAX_TIMES, len(after))).round())
     beliefs = [after[int(i)] for i in chosen]
-    last, monitor = beliefs[-1][1], result.session.filter.monitor
-    names = [parameter.name for parameter in task.parameters]
-    truth = np.array([run.truth.values[name] for name in names])
+    last, monitor = beliefs[-1], result.session.filter.monitor
+    truth = np.array([run.truth.values[parameter.name] for parameter in task.parameters])
     rng = np.random.default_rng([run.seed, _STREAM])
     contraction = 1.0 - task.prior.relative_sd(last) ** 2
     judged = {}
-    for name, over_time in score(task, [(0.0, truth)], beliefs, {}).items():
-        i = names.index(name)
-        judged[name] = JudgedParameter(
-            **vars(over_time),
-            rank=rank(last.log_weights, last.theta[:, i], truth[i], rng),
+    for i in scored_parameters(task):
+        scores = [belief_scores.score(task, i, belief, truth) for belief in beliefs]
+        inside_50, inside_90, mean_square_z, log_score = np.mean(scores, axis=0).tolist()
+        mean, _, low, high = belief_scores.summarize(last, i)
+        judged[task.parameters[i].name] = JudgedParameter(
+            inside_50=inside_50,
+            inside_90=inside_90,
+            mean_square_z=mean_square_z,
+            log_score=log_score,
+            true=float(truth[i]),
+            mean=mean,
+            low=low,
+            high=high,
+            rank=belief_scores.rank(last.log_weights, last.theta[:, i], truth[i], rng),
             contraction=float(contraction[i]),
         )
     count = len(last.theta)

@@ -1,4 +1,4 @@
-"""Rates, means and medians of a few runs with their confidence intervals."""
+"""Shares and medians of a few runs with their confidence intervals."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -9,7 +9,6 @@ import numpy as np
 from scipy import stats
 
 CONFIDENCE = 0.95
-DERIVED = ('rate', 'ratio')  # properties that belong to the numbers
 _LARGE = 1000.0  # from which numbers have no fraction
 
 
@@ -32,37 +31,17 @@ class Share:
         return f'{self.count}/{self.total} ({100 * self.low:.0f} %-{100 * self.high:.0f} %)'
 
 
-class Mean(NamedTuple):
-    """A mean with its 95 % interval, None if there is none."""
+class MeanShare(NamedTuple):
+    """A mean of shares with its 95 % interval."""
 
     mean: float
-    low: float | None
-    high: float | None
+    low: float
+    high: float
     total: int
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The ends of the interval, which a mean of shares always has."""
-        assert self.low is not None and self.high is not None
-        return self.low, self.high
-
     def __str__(self) -> str:
-        """Return such as `+0.31 (-0.10 to +0.72)`."""
-        return format(self, '+.2f')
-
-    def __format__(self, digits: str) -> str:
-        """Return mean and interval, each in a format such as `.3g`."""
-        if not digits:
-            return str(self)
-        if self.low is None or self.high is None:
-            return f'{self.mean:{digits}}'
-        return f'{self.mean:{digits}} ({self.low:{digits}} to {self.high:{digits}})'
-
-    def __neg__(self) -> 'Mean':
-        """Return the mean of the negative values."""
-        if self.low is None or self.high is None:
-            return self._replace(mean=-self.mean)
-        return Mean(-self.mean, -self.high, -self.low, self.total)
+        """Return such as `91 % (80 %-96 %)`."""
+        return f'{100 * self.mean:.0f} % ({100 * self.low:.0f} %-{100 * self.high:.0f} %)'
 
 
 class Median(NamedTuple):
@@ -87,48 +66,19 @@ def share(hits: Sequence[bool]) -> Share:
     return Share(count, total, float(interval.low), float(interval.high))
 
 
-def mean_share(shares: Sequence[float]) -> Mean:
-    """
-    Return the mean of shares from 0 to 1 with its Wilson interval; needs at least one share.
-
-    Shares vary at most as much as single true or false values with the same mean, for which
-    the interval is made. With equal shares it is not empty, unlike that of a bootstrap.
-    """
+def mean_share(shares: Sequence[float]) -> MeanShare:
+    """Return the mean of shares from 0 to 1, with the Wilson interval of true or false ones."""
+    # true or false values vary at least as much; equal shares have an interval, too
     total, centre = len(shares), float(np.mean(shares))
     z = float(stats.norm.ppf(0.5 + 0.5 * CONFIDENCE))
     scale = 1.0 / (1.0 + z**2 / total)
     middle = scale * (centre + 0.5 * z**2 / total)
     half = scale * z * np.sqrt(centre * (1.0 - centre) / total + 0.25 * z**2 / total**2)
-    return Mean(centre, float(max(middle - half, 0.0)), float(min(middle + half, 1.0)), total)
-
-
-def mean(values: Sequence[float]) -> Mean:
-    """
-    Return the mean with a bias-corrected and accelerated (BCa) bootstrap interval.
-
-    A single value has no interval; equal values have one of width 0.
-    """
-    centre = float(np.mean(values))
-    if len(values) < 2:
-        return Mean(centre, None, None, len(values))
-    if np.ptp(values) == 0.0:
-        return Mean(centre, centre, centre, len(values))
-    result = stats.bootstrap(
-        (np.asarray(values),),
-        np.mean,
-        confidence_level=CONFIDENCE,
-        random_state=np.random.default_rng(0),  # named `rng` from SciPy 1.15 on
-    )
-    low, high = (float(bound) for bound in result.confidence_interval)
-    return Mean(centre, low, high, len(values))
+    return MeanShare(centre, float(max(middle - half, 0.0)), float(min(middle + half, 1.0)), total)
 
 
 def median(values: Sequence[float]) -> Median:
-    """
-    Return the median with a distribution-free interval between two of the values.
-
-    Fewer than six values have no such interval of 95 %.
-    """
+    """Return the median with a distribution-free 95 % interval, which needs six values or more."""
     ordered, total = np.sort(values), len(values)
     centre = float(np.median(ordered))
     rank = int(stats.binom.ppf(0.5 * (1.0 - CONFIDENCE), total, 0.5))  # values below the interval
@@ -137,7 +87,7 @@ def median(values: Sequence[float]) -> Median:
     return Median(centre, float(ordered[rank - 1]), float(ordered[total - rank]), total)
 
 
-def plain(value: object, derived: Sequence[str] = DERIVED) -> Any:
+def plain(value: object, derived: Sequence[str] = ()) -> Any:
     """Return mappings, named tuples and dataclasses as dictionaries, with derived properties."""
     if isinstance(value, Mapping):
         return {key: plain(item, derived) for key, item in value.items()}

@@ -10,7 +10,7 @@ from scipy import stats
 from emppi_ros.calibration import statistics
 from emppi_ros.calibration.belief_scores import DRAWS
 from emppi_ros.calibration.runs import RunResult
-from emppi_ros.calibration.statistics import CONFIDENCE, Mean, Median, Share
+from emppi_ros.calibration.statistics import CONFIDENCE, MeanShare, Median, Share
 
 _BINS = (20, 10, 5, 4, 2)  # of histograms; they divide the number of ranks
 _LEAST = 5  # ranks expected in a bin, for the chi-square test
@@ -40,9 +40,9 @@ class SettingSummary(NamedTuple):
     """Scores of one setting over runs with truths from the prior; intervals are over runs."""
 
     runs: int
-    inside_50: Mean
-    inside_90: Mean
-    inside_end: Mean  # last 90 % intervals that hold the truth
+    inside_50: MeanShare
+    inside_90: MeanShare
+    inside_end: MeanShare  # last 90 % intervals that hold the truth
     rms_z: float
     log_score: Median
     ess: float  # mean, as a fraction of the particles
@@ -82,7 +82,7 @@ def summarize(results: Sequence[RunResult], setting: str) -> SettingSummary:
     """Return the summary of a setting over all of the given runs, one or more."""
     of = [result.settings[setting] for result in results]
 
-    def shares(name: str) -> Mean:
+    def shares(name: str) -> MeanShare:
         return statistics.mean_share(_means(results, setting, name))
 
     return SettingSummary(

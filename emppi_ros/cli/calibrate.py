@@ -5,12 +5,18 @@ from pathlib import Path
 import sys
 from typing import Any
 
-from emppi_ros.calibration import hardware, recommendation, report, results, settings, verdict
+from emppi_ros.calibration import recommendation, report, results
 from emppi_ros.calibration.belief_scores import SETTLING_S
 from emppi_ros.calibration.recommendation import Recommendation
-from emppi_ros.calibration.runs import CalibrationRun, RunResult, compute
-from emppi_ros.calibration.settings import BeliefSetting
-from emppi_ros.calibration.truths import draw as draw_truths
+from emppi_ros.calibration.runs import (
+    BeliefSetting,
+    CalibrationRun,
+    RunResult,
+    alternatives,
+    as_keys,
+    compute,
+    draw_truths,
+)
 from emppi_ros.cli import output
 from emppi_ros.cli.command import Command
 from emppi_ros.core import paths, yaml_edit
@@ -58,7 +64,7 @@ def calibrate(options: argparse.Namespace) -> None:
             'settings are chosen on one half and checked on the other'
         )
     workers.check(options.jobs, None)
-    compared = settings.alternatives(task.belief)
+    compared = alternatives(task.belief)
     if options.write:  # not only after minutes of computing
         for setting in compared:
             edit(options.task, setting)
@@ -70,7 +76,7 @@ def calibrate(options: argparse.Namespace) -> None:
     chosen = recommendation.recommend(finished, compared)
     folder = options.out or Path('out/calibrate') / task.name
     folder.mkdir(parents=True, exist_ok=True)
-    origin = report.provenance(options.words, hardware.describe())
+    origin = report.provenance(options.words, report.describe_machine())
     for path in results.write(folder, task, finished, compared, chosen, origin):
         print(f'wrote {path}', file=sys.stderr)
     written = write_settings(options.task, chosen.setting, folder) if options.write else None
@@ -118,9 +124,9 @@ def _show(
         place = None if written is None else str(written)
         print(output.to_json({'task': task.name, **numbers, 'written': place}), flush=True)
         return
-    for line in verdict.sentences(finished, chosen):
+    for line in recommendation.sentences(finished, chosen):
         print(line)
-    keys = settings.as_keys(chosen.setting)
+    keys = as_keys(chosen.setting)
     if written is not None:
         print(f'wrote {written}' + (f' (belief: {keys})' if keys else ''))
     elif options.write:

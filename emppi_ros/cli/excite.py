@@ -10,7 +10,7 @@ import numpy as np
 from emppi_ros.cli import output
 from emppi_ros.cli.command import Command
 from emppi_ros.core import paths
-from emppi_ros.identification.rigid_body import excitation, excitation_trajectory
+from emppi_ros.identification.rigid_body import excitation
 from emppi_ros.identification.rigid_body.excitation import ExcitationConfig, ExcitationResult
 from emppi_ros.model import scene
 from emppi_ros.recordings import tables
@@ -29,7 +29,8 @@ def add_commands(commands: Any) -> None:
     add('--periods', 'number of periods', output.count, default=1)
     add('--rate', 'sampling rate of the table', output.positive, 'HZ', 100.0)
     text = 'range of motion, as a share of the distance from home to the joint limits'
-    add('--range', text, _share, 'SHARE', 1.0)
+    share = output.number(lambda value: 0.0 < value <= 1.0, 'a number above 0, up to 1')
+    add('--range', text, share, 'SHARE', 1.0)
     text = 'least distance between links and to fixed objects; closer pairs at home are ignored'
     add('--clearance', text, output.positive, 'M', 0.02)
     add('--trials', 'iterations of the optimization', output.count, default=150)
@@ -62,14 +63,10 @@ def run(options: argparse.Namespace) -> None:
 def signals(task: Task, result: ExcitationResult, rate_hz: float) -> list[Signal]:
     """Return positions and velocities sampled along a trajectory, until it rests."""
     time = np.arange(math.ceil(result.trajectory.duration_s * rate_hz) + 1) / rate_hz
-    states = excitation_trajectory.sample_trajectory(result.trajectory, time)
+    states = excitation.sample_trajectory(result.trajectory, time)
     listed = []
     for j, name in enumerate(result.joints):
         units = joint_units(task.model, scene.find_scalar(task.model, name))
         for kind, values in zip(_KINDS, states, strict=False):
             listed.append(Signal(kind, name, units[kind], time, values[:, j], 'motion'))
     return listed
-
-
-def _share(text: str) -> float:
-    return output.number(text, lambda value: 0.0 < value <= 1.0, 'a number above 0, up to 1')

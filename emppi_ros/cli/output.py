@@ -16,6 +16,7 @@ from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 
 XML, YAML = ('.xml',), ('.yaml', '.yml')
+_LEAST_S, _MOST_S = 0.1, 100_000.0  # of a duration: a few cycles, more than a day
 
 
 def plain(value: Any) -> Any:
@@ -85,40 +86,30 @@ def progress(what: str, total: float, unit: str) -> Iterator[Callable[..., None]
         yield advance
 
 
-def number(text: str, check: Callable[[float], bool], expected: str) -> float:
-    """Return a number for an option type; an error says what is expected if the check fails."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not check(value):
-        raise argparse.ArgumentTypeError(f'{text!r} must be {expected}')
-    return value
+def number(
+    check: Callable[[float], bool], expected: str, kind: Callable[[str], float] = float
+) -> Callable[[str], Any]:
+    """Return an option type: a number that passes a check; errors say what is expected."""
+
+    def read(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = math.nan
+        if not check(value):
+            raise argparse.ArgumentTypeError(f'{text!r} must be {expected}')
+        return value
+
+    return read
 
 
-def duration(text: str) -> float:
-    """Option type: a duration in seconds, of at least a few cycles."""
-    least, most = 0.1, 100_000
-    return number(text, lambda s: least <= s <= most, f'a time in seconds from {least} to {most}')
-
-
-def positive(text: str) -> float:
-    """Option type: a finite number above 0."""
-    return number(text, lambda value: 0.0 < value < math.inf, 'a positive number')
-
-
-def whole(text: str) -> int:
-    """Option type: a non-negative integer, such as a seed."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f'{text!r} must be a non-negative integer')
-    return int(text)
-
-
-def count(text: str) -> int:
-    """Option type: a positive integer, such as a number of runs."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f'{text!r} must be a positive integer')
-    return int(text)
+duration = number(
+    lambda seconds: _LEAST_S <= seconds <= _MOST_S,
+    f'a time in seconds from {_LEAST_S:g} to {_MOST_S:.0f}',
+)
+positive = number(lambda value: 0.0 < value < math.inf, 'a positive number')
+whole = number(lambda value: value >= 0, 'a non-negative integer', int)
+count = number(lambda value: value >= 1, 'a positive integer', int)
 
 
 def seeds(text: str) -> range:
@@ -131,17 +122,6 @@ def seeds(text: str) -> range:
             f'{text!r} must be a number of seeds, such as 10, or a range, such as 50-59'
         )
     return range(int(first), int(last) + 1)
-
-
-def add_workers(parser: Any) -> None:
-    """Add --jobs and --scheduler, which choose where runs are computed."""
-    parser.add_argument(
-        '--jobs',
-        metavar='J',
-        type=count,
-        help='number of processes on this machine (one per core); several use one thread each',
-    )
-    add_scheduler(parser)
 
 
 def add_scheduler(parser: Any, of: str = '') -> None:

@@ -1,6 +1,8 @@
 """`emppi record`: record a running graph into a bag."""
 
 import argparse
+from collections.abc import Mapping
+import math
 from pathlib import Path
 import sys
 import time
@@ -10,7 +12,7 @@ from emppi_ros.cli import extras, output
 from emppi_ros.cli.command import Command
 from emppi_ros.cli.interrupt import StopSignal
 
-_STATUS_S = 5.0  # between two status lines
+_POLL_S, _STATUS_S = 0.01, 5.0  # between two polls; between two status lines
 
 
 def add_commands(commands: Any) -> None:
@@ -34,10 +36,18 @@ def record(options: argparse.Namespace) -> None:
     """
     bag_recorder = extras.load_node_module('tools.bag_recorder')
     folder = options.out or Path(time.strftime('bag_%Y%m%d_%H%M%S'))
-    stop, status = StopSignal().wait, _StatusPrinter(folder)
-    recorder = bag_recorder.record(
-        folder, options.duration, options.namespace, options.overwrite, options.depth, stop, status
-    )
+    ending, limit = StopSignal(), options.duration or math.inf
+    with bag_recorder.recording(
+        folder, options.namespace, options.overwrite, options.depth
+    ) as recorder:
+        print(f'recording into {folder}; stop with Ctrl-C', file=sys.stderr)
+        start, shown, before = time.monotonic(), 0.0, recorder.counts
+        while (seconds := time.monotonic() - start) < limit and not ending.wait(_POLL_S):
+            recorder.poll()
+            if seconds >= shown + _STATUS_S:
+                status = _status(recorder, before, seconds - shown)
+                print(f'{seconds:.0f} s: {status}', file=sys.stderr)
+                shown, before = seconds, recorder.counts
     counts = recorder.counts
     summary = {
         'bag': str(folder),
@@ -52,26 +62,14 @@ def record(options: argparse.Namespace) -> None:
     output.show(summary, options.json)
 
 
-class _StatusPrinter:
-    """Prints message rates and missing topics to stderr, every few seconds."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._next, self._at = folder, 0.0, 0.0
-        self._counts: dict[str, int] = {}
-
-    def __call__(self, seconds: float, recorder: Any) -> None:
-        if seconds < self._next:
-            return
-        counts, before = recorder.counts, self._counts
-        text = f'recording into {self._folder}; stop with Ctrl-C'
-        if before:
-            rates = [
-                f'{name} {(count - before.get(name, 0)) / (seconds - self._at):.0f}/s'
-                for name, count in counts.items()
-                if count
-            ]
-            text = f'{seconds:.0f} s: {", ".join(rates) or "no messages"}'
-            if missing := [*recorder.silent, *filter(None, [recorder.problem])]:
-                text += f'; missing: {", ".join(missing)}'
-        print(text, file=sys.stderr)
-        self._next, self._at, self._counts = seconds + _STATUS_S, seconds, counts
+def _status(recorder: Any, before: Mapping[str, int], seconds: float) -> str:
+    """Return message rates since other counts, and missing topics."""
+    rates = [
+        f'{name} {(count - before.get(name, 0)) / seconds:.0f}/s'
+        for name, count in recorder.counts.items()
+        if count
+    ]
+    missing = [*recorder.silent, *filter(None, [recorder.problem])]
+    return (', '.join(rates) or 'no messages') + (
+        f'; missing: {", ".join(missing)}' if missing else ''
+    )

@@ -13,7 +13,7 @@ from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.renderer import RenderError, check_renderer
-from emppi_ros.viz.report import joint_pictures, plots, video
+from emppi_ros.viz.report import plots, video
 from emppi_ros.viz.report.recording import RunRecord
 
 
@@ -27,23 +27,17 @@ def check_video(path: Path | None) -> None:
 def write_plots(task: Task, record: RunRecord, summary: Mapping[str, Any], folder: Path) -> None:
     """Write all plots and summary.json into a folder, which is created."""
     _create(folder)
-    for path in [*plots.write_all(task, record, folder), *_pictures(task, record, folder)]:
+    written = plots.write_all(task, record, folder)
+    if np.isfinite(record.truth).all() and len(record.times):  # unknown for a real robot
+        try:
+            video.write_still(task, record, folder / 'scene.png')
+            written.append(folder / 'scene.png')
+        except RenderError as error:
+            print(f'no picture of the belief in the scene: {error}', file=sys.stderr)
+    for path in written:
         print(f'wrote {path}', file=sys.stderr)
     text = json.dumps(output.plain(summary), indent=2, allow_nan=False)
     paths.replace_text(folder / 'summary.json', text + '\n')
-
-
-def _pictures(task: Task, record: RunRecord, folder: Path) -> list[Path]:
-    """Write pictures of the belief in the scene, if rendering is possible."""
-    has_truth = np.isfinite(record.truth).all()  # unknown for a real robot
-    if not (has_truth and len(record.times)):
-        return []
-    try:
-        video.write_still(task, record, folder / 'scene.png')
-        return [folder / 'scene.png', *joint_pictures.write_all(task, record, folder)]
-    except RenderError as error:
-        print(f'no picture of the belief in the scene: {error}', file=sys.stderr)
-        return []
 
 
 def write_video(task: Task, record: RunRecord, path: Path) -> None:

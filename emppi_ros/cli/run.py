@@ -92,7 +92,8 @@ def run(options: argparse.Namespace) -> None:
         summary['truth_in'] = str(write_recording(options.record, task, trace, options.seed))
         summary['recorded'] = str(options.record)
     if options.depth is not None:
-        with output.progress('depth', synthetic_video.count(task, record), 'images') as advance:
+        count = len(synthetic_video.image_rows(task, record))
+        with output.progress('depth', count, 'images') as advance:
             beside = synthetic_video.write(options.depth, task, record, options.seed, advance)
         summary['depth'] = str(options.depth)
         summary['true_poses'] = str(beside)

@@ -95,7 +95,7 @@ def switch(options: argparse.Namespace) -> int:
     """
     validate(load_task(options.task))
     text = task_text(options.task)
-    client = extras.load_node_module('switching.client')
+    client = extras.load_node_module('planner.task_switch')
     start = time.monotonic()
     answer = client.request_switch(text, options.namespace, options.timeout)
     if answer.said == switch_protocol.REFUSED:

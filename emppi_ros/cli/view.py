@@ -2,8 +2,8 @@
 
 import argparse
 from collections.abc import Callable
+import contextlib
 import functools
-from types import ModuleType
 from typing import Any
 
 from emppi_ros.cli import extras, output
@@ -21,17 +21,11 @@ def add_commands(commands: Any) -> None:
     add('task', 'name of a task, or a YAML file', str, 'TASK', nargs='?')
     add('--ros', 'show the running ROS 2 graph')
     add('--namespace', 'with --ros: namespace of the nodes', str, default='')
+    port = output.number(lambda value: 0 <= value <= 65535, 'a port from 0 to 65535', int)
     add('--port', 'port on this machine; 0: any free one', port, default=8080)
     add('--seed', 'random seed', output.whole, default=0)
     command.add_truth()
     command.add_prior()
-
-
-def port(text: str) -> int:
-    """Option type: a port."""
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f'{text!r} must be a port from 0 to 65535')
-    return int(text)
 
 
 def view(options: argparse.Namespace) -> None:
@@ -46,15 +40,15 @@ def view(options: argparse.Namespace) -> None:
         raise ConfigError('give either a task to simulate, or --ros')
     web_server, page = map(extras.load_web_module, ('server', 'page'))
     make = prepare(options)
-    server = web_server.Server(options.port)
-    try:
+    with contextlib.ExitStack() as stack:
+        server = web_server.Server(options.port)
+        stack.callback(server.stop)
         source = make()
-        try:
-            show(server, source, page)
-        finally:
-            source.close()
-    finally:
-        server.stop()
+        stack.callback(source.close)
+        stop = StopSignal()
+        shown = page.Page(server, source, source.snapshot())
+        print(f'{source.name}: {server.address} (stop with Ctrl-C)', flush=True)
+        shown.run(stop.wait)
 
 
 def prepare(options: argparse.Namespace) -> Callable[[], Any]:
@@ -67,11 +61,3 @@ def prepare(options: argparse.Namespace) -> Callable[[], Any]:
     truth = parse_truth(options.truth, '--truth')
     source = extras.load_web_module('robot_source').SimulatedSource
     return functools.partial(source, task, options.seed, truth)
-
-
-def show(server: Any, source: Any, page: ModuleType) -> None:
-    """Print the URL of the page, and keep the page up to date."""
-    stop = StopSignal()
-    shown = page.Page(server, source, source.snapshot())
-    print(f'{source.name}: {server.address} (stop with Ctrl-C)', flush=True)
-    shown.run(stop.wait)

@@ -20,11 +20,12 @@ from emppi_ros.core.yaml_loader import load, located, parse
 
 __all__ = [
     'between', 'build', 'describe_type', 'finite', 'fraction', 'key', 'load', 'located',
-    'non_negative', 'one_of', 'parse', 'positive', 'registered',
+    'non_negative', 'one_of', 'parse', 'position', 'positive', 'quaternion', 'registered',
 ]  # fmt: skip
 T = TypeVar('T')
 
 MAX_INT = 1_000_000_000  # larger integers are rejected
+LENGTH_TOLERANCE = 0.01  # of quaternions, which were rounded when printed
 
 
 class Choices:
@@ -55,6 +56,14 @@ def key(
 positive = partial(key, check=lambda value: 0 < value < math.inf, allowed='a number above 0')
 non_negative = partial(key, check=lambda value: value >= 0, allowed='a non-negative number')
 fraction = partial(key, check=lambda value: 0 < value <= 1, allowed='in (0, 1]')
+# optional fields for a pose, called with a `doc`
+position = partial(key, None, check=lambda value: len(value) == 3, allowed='3 numbers')
+quaternion = partial(
+    key,
+    None,
+    check=lambda value: len(value) == 4 and abs(math.hypot(*value) - 1.0) < LENGTH_TOLERANCE,
+    allowed='a unit quaternion w, x, y, z',
+)
 
 
 def one_of(*names: str, default: Any = dataclasses.MISSING, doc: str = '') -> Any:

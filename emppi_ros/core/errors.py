@@ -110,9 +110,7 @@ def prefix_errors(where: str, function: Callable[P, T], *args: P.args, **kwargs:
 
 
 def import_optional(
-    name: str,
-    missing: Callable[[ModuleNotFoundError], str],
-    kind: type[EmppiError] = ConfigError,
+    name: str, missing: Callable[[ModuleNotFoundError], str], kind: type[EmppiError] = ConfigError
 ) -> ModuleType:
     """Import a module; where a package is not installed, raise an error that `missing` words."""
     try:

@@ -96,5 +96,4 @@ def to_rotation(quaternion: Array) -> Rotation:
 
 def to_quaternion(rotation: Rotation) -> Array:
     """Return the quaternion wxyz (4,) of a rotation, or those of n rotations (n, 4)."""
-    quaternion: Array = rotation.as_quat()[..., _FROM_SCIPY]
-    return quaternion
+    return rotation.as_quat()[..., _FROM_SCIPY]

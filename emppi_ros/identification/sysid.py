@@ -1,8 +1,4 @@
-"""
-The method `sysid`: one estimate by MuJoCo's least squares, as a reference for the other methods.
-
-Optimizer and covariance are those of `mujoco.sysid`, which would need the extra `mujoco[sysid]`.
-"""
+"""The method `sysid`: one estimate by the least squares of `mujoco.sysid`, as a reference."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,16 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.identification.common import options as fields
+from emppi_ros.identification import methods
 from emppi_ros.identification.common import posterior_samples
 from emppi_ros.identification.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.common.posterior_samples import knowledge_levels
 from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.identification.multiple_shooting import particle_summary, training_data
 from emppi_ros.identification.multiple_shooting.particle_summary import diagnose, explain
-from emppi_ros.identification.multiple_shooting.problem import LIMIT
-from emppi_ros.identification.multiple_shooting.training_data import TrainingData
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT, TrainingData
 from emppi_ros.identification.multiple_shooting.window_search import (
     MAX_ITERATIONS,
     WindowEstimate,
@@ -34,9 +28,9 @@ _STEP = 1e-6
 class SysidOptions:
     """Options of the method `sysid`."""
 
-    window: float = fields.window()
-    noise: Mapping[str, float] = fields.noise()
-    spread: float = fields.spread()
+    window: float = methods.window()
+    noise: Mapping[str, float] = methods.noise()
+    spread: float = methods.spread()
 
 
 class SysidMethod(Method):
@@ -66,7 +60,7 @@ class SysidMethod(Method):
             advance(MAX_ITERATIONS)
         problem = replace(data.problem, continuous=result.worse is None)
         data = replace(data, problem=problem, windows=result.windows)
-        knowledge = knowledge_levels(result.sd)
+        knowledge = posterior_samples.knowledge_levels(result.sd)
         kept = posterior_samples.excited(knowledge)
         covariance = options.spread**2 * result.covariance + result.by_joints
         mean, ones = result.z[: len(covariance)], np.ones(len(covariance))

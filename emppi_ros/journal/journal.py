@@ -158,7 +158,7 @@ def make_task(metadata: Mapping[str, Any], where: str) -> Task:
     """Return the task of a recorded session; ReplayError if this version cannot load it."""
     check_metadata(metadata, where)
     try:
-        return parse_task(metadata['task'], 'task').with_prior_text(metadata['prior'], 'prior')
+        return parse_task(metadata['task'], 'task').with_prior_text(metadata['prior'])
     except EmppiError as error:
         raise ReplayError(
             f'{where}: emppi_ros {emppi_ros.__version__} cannot load the recorded task '
@@ -184,7 +184,6 @@ class Measurements(Journaled):
     MEMORY: tuple[str, ...] = ('estimator', 'applied', 'tuned')
 
     def __init__(self, task: Task) -> None:
-        """Start without data."""
         self.task = task
         self.tuned = ''  # last argument of `tune`
         self.estimator = Estimator(task)

@@ -7,7 +7,7 @@ the shortest text with the same value. Reading a snapshot executes no code from 
 
 import binascii
 from collections import deque
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -31,13 +31,7 @@ def restorable(kind: _Kind) -> _Kind:
     return kind
 
 
-class Restorable(Protocol):
-    """An object whose class lists the attributes of its state."""
-
-    MEMORY: tuple[str, ...]
-
-
-def dump(source: Restorable) -> dict[str, Any]:
+def dump(source: Any) -> dict[str, Any]:
     """Return the state of an object as a JSON object."""
     state: dict[str, Any] = {}
     for name in source.MEMORY:
@@ -51,7 +45,7 @@ def dump(source: Restorable) -> dict[str, Any]:
     return state
 
 
-def restore(target: Restorable, memory: dict[str, Any]) -> None:
+def restore(target: Any, memory: dict[str, Any]) -> None:
     """Restore the state of an object of the same task; ReplayError if attributes differ."""
     if sorted(memory) != sorted(target.MEMORY):
         raise ReplayError(

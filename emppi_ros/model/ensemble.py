@@ -117,11 +117,7 @@ class Ensemble:
         self._theta = theta.copy()
 
     def rollout(
-        self,
-        start: State,
-        controls: Array,
-        record: Sequence[str],
-        applied: Array | None = None,
+        self, start: State, controls: Array, record: Sequence[str], applied: Array | None = None
     ) -> Records:
         """
         Simulate controls (M, K, substeps, nu) and record MjData fields at each physics step.

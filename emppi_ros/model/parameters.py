@@ -1,9 +1,8 @@
 """
 Uncertain physical parameters: named scalars that are written into MuJoCo models.
 
-The ensemble of the planner, the particles of the belief and the simulator all write parameters
-with the same functions, for all simulations of a batch at once. Models stay consistent: the
-inertia scales with the mass, axes stay unit vectors, and `mj_setConst` updates derived constants.
+Planner, belief and simulator write them with the same functions, for all simulations of a batch at
+once. Axes stay unit vectors, and `mj_setConst` updates derived constants.
 """
 
 from collections.abc import Iterable, Sequence
@@ -212,10 +211,7 @@ def with_parameters(
 
 
 def set_parameters(
-    model: mujoco.MjModel,
-    nominal: mujoco.MjModel,
-    parameters: Sequence[Parameter],
-    theta: Array,
+    model: mujoco.MjModel, nominal: mujoco.MjModel, parameters: Sequence[Parameter], theta: Array
 ) -> None:
     """Write theta (P,) into a copy of the nominal model; ParameterError if it is rejected."""
     write(lambda name: getattr(model, name)[None], nominal, parameters, theta[None])

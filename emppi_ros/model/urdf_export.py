@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import math
 from pathlib import Path
 from typing import NamedTuple
+import warnings
 import xml.etree.ElementTree as ET
 
 import mujoco
@@ -24,7 +25,6 @@ from emppi_ros.model.link_tree import FIXED, FREE, HINGE, Link
 _UNLIMITED = 1e6  # rad, m, per second, N or Nm: a URDF needs numbers
 _SHOWN_GROUPS = 3  # of geoms: 0 to 2, as in MuJoCo's viewer
 _PLANE_M = 0.001  # thickness
-_ROUNDING = 1e-9
 _GEOM = mujoco.mjtGeom
 
 
@@ -202,13 +202,8 @@ def _pill(radius: float, half: float, turn: Array) -> list[_Geometry]:
 
 
 def _add_origin(item: ET.Element, pose: Pose) -> None:
-    m = pose.rotation.as_matrix()
-    level = math.hypot(m[0, 0], m[1, 0])
-    if level > _ROUNDING:  # else roll and yaw turn about one axis
-        roll, yaw = math.atan2(m[2, 1], m[2, 2]), math.atan2(m[1, 0], m[0, 0])
-    else:
-        roll, yaw = math.atan2(-m[1, 2], m[1, 1]), 0.0
-    rpy = [roll, math.atan2(-m[2, 0], level), yaw]
+    with warnings.catch_warnings(action='ignore'):  # roll and yaw turn about one axis: yaw is 0
+        rpy = pose.rotation.as_euler('xyz')
     ET.SubElement(item, 'origin', xyz=_text(pose.position), rpy=_text(rpy))
 
 

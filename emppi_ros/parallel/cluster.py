@@ -166,11 +166,9 @@ def watched(
 
 def trouble(client: Client) -> str | None:
     """Return the current problem of the cluster, or None if it works."""
-    if client.status != 'running':
-        return 'its scheduler no longer answers'
     try:
-        if not client.ncores():
-            return 'it has no worker any more'
+        if client.status == 'running':
+            return None if client.ncores() else 'it has no worker any more'
     except (OSError, TimeoutError):
-        return 'its scheduler no longer answers'
-    return None
+        pass
+    return 'its scheduler no longer answers'

@@ -24,6 +24,8 @@ def identify(
     """
     Return the posterior of unknown parameters from recorded motion.
 
+    IdentificationError if the recordings do not fit the plant.
+
     Parameters
     ----------
     data : sequence of paths or Recordings
@@ -36,11 +38,6 @@ def identify(
         Options of the method; by default its own.
     settings : RunSettings
         Step of the model, delay of commands, random seed, and what else all methods have.
-
-    Returns
-    -------
-    Identification
-        IdentificationError if the recordings do not fit the plant.
 
     """
     if isinstance(plant, Task):

@@ -28,6 +28,8 @@ def articulate(
     """
     Return the most probable kinematic tree of tracked parts, with the joints between them.
 
+    IdentificationError if tracks are too short or names are not unique.
+
     Parameters
     ----------
     given : Tracks, VideoTracks, or path
@@ -38,11 +40,6 @@ def articulate(
         Of the candidates.
     progress : function
         Called with the number of pairs of parts that were compared.
-
-    Returns
-    -------
-    KinematicTree
-        IdentificationError if tracks are too short or names are not unique.
 
     """
     if isinstance(given, VideoTracks):
@@ -59,6 +56,7 @@ def video_to_task(video: Path | str, task: Task | str, out: Path | str, *, seed:
     Return a task whose belief starts from the joints that a depth video shows.
 
     The tracked objects of the task are tracked in the video, from where they start in the task.
+    IdentificationError if the joints of its objects are not decided.
 
     Parameters
     ----------
@@ -70,11 +68,6 @@ def video_to_task(video: Path | str, task: Task | str, out: Path | str, *, seed:
         Prior file to write, of the axes and places of the joints.
     seed : int
         Of the candidates and of the samples of the prior.
-
-    Returns
-    -------
-    Task
-        IdentificationError if the joints of its objects are not decided.
 
     """
     task = load_task(task) if isinstance(task, str) else task

@@ -22,8 +22,7 @@ from emppi_ros.tracking import depth_video, smoothing
 from emppi_ros.tracking import parts as parts_files
 from emppi_ros.tracking.depth_video import DepthVideo
 from emppi_ros.tracking.fitting import TrackerConfig
-from emppi_ros.tracking.joint_tracker import JointTracker
-from emppi_ros.tracking.jointed_parts import JointedParts
+from emppi_ros.tracking.jointed_parts import JointedParts, JointTracker
 from emppi_ros.tracking.parts import PartsFile
 from emppi_ros.tracking.tracker import HIDDEN, LOST, TRACKED, PartEstimate, PartTracker
 
@@ -149,7 +148,7 @@ def read_video(
         video = depth_video.read(path)
     if joints is None:
         return VideoOfParts(file, video, recorded, str(path), notes)
-    if file.settings.background == 'none':
+    if file.background == 'none':
         raise ConfigError('--joints: `background: none` in --parts leaves out the whole scene')
     signals = [one for one in tables.read(joints) if one.kind == 'position']
     if not signals:
@@ -181,10 +180,6 @@ def track(
         Whether poses are smoothed over time; not with `model`.
     watch : function
         Called with each image and its estimates.
-
-    Returns
-    -------
-    VideoTracks
 
     """
     if smooth and model is not None:

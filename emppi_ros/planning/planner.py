@@ -29,9 +29,8 @@ from emppi_ros.robots.plan import Plan
 from emppi_ros.state import articulation
 from emppi_ros.state.time_series import Commands, CommandsInForce, in_steps
 from emppi_ros.state.tracking import Track
-from emppi_ros.tasks.cost import Cost, Costs
+from emppi_ros.tasks.cost import Cost, Costs, Stage
 from emppi_ros.tasks.planner_config import PlannerConfig
-from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
 
 _STREAM = 3  # of random numbers, beside the seed
@@ -237,7 +236,8 @@ class Planner(Measurements):
         replayed = np.empty((0, len(self._first)))
         if count:  # the commands that act before those of this plan
             replayed = in_steps(commands, stamp, ahead, count, delays)[..., self._order]
-        state = articulation.fit_state(self.task, self.ensemble, state, tracks)
+        if tracks:
+            state = articulation.fit_state(self.task, self.ensemble, state, tracks)
         return self.ensemble.predict(state, replayed, ahead / max(count, 1))
 
     def _evaluate(

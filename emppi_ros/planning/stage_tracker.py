@@ -8,9 +8,9 @@ from emppi_ros.model.ensemble import State
 from emppi_ros.priors.particles import Belief
 from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.state.tracking import Track
+from emppi_ros.tasks.cost import Stage
 from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.residuals import Residual, norm
-from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
 
 

@@ -20,11 +20,7 @@ _QUANTILES = 500
 
 @dataclass(frozen=True, eq=False)
 class JointPrior:
-    """
-    Distribution of all P parameters of a task.
-
-    Those at `columns` are drawn jointly from weighted particles, others from their own priors.
-    """
+    """Distribution of all P parameters: particles at `columns`, and their own priors elsewhere."""
 
     parameters: Sequence[Parameter]
     priors: Sequence[Prior]  # those at `columns` are unused
@@ -43,12 +39,7 @@ class JointPrior:
         return theta
 
     def initial_belief(self, count: int, rng: np.random.Generator) -> Belief:
-        """
-        Return `count` particles with which a filter starts.
-
-        If the file has `count` particles of all parameters, such as a saved belief, these are
-        returned unchanged, with their weights.
-        """
+        """Return `count` particles to start with: those of the file, if it has as many."""
         if len(self.weights) == count and 0 < len(self.columns) == len(self.parameters):
             with np.errstate(divide='ignore'):  # zero weights become -inf
                 return Belief(self.values.copy(), np.log(self.weights))
@@ -56,28 +47,28 @@ class JointPrior:
 
     def mean(self) -> Array:
         """Return the mean (P,), estimated from draws within the parameters' bounds."""
-        return self._draws.mean(axis=0)
+        return self.draws.mean(axis=0)
 
     @functools.cached_property
     def range(self) -> Array:
         """Quantiles 0.001 and 0.999 of each parameter, (2, P)."""
-        return np.quantile(self._draws, [_TAIL, 1.0 - _TAIL], axis=0)
+        return np.quantile(self.draws, [_TAIL, 1.0 - _TAIL], axis=0)
 
     @functools.cached_property
     def spread(self) -> Array:
         """Standard deviation (P,) in unbounded coordinates; 0 if a parameter is certain."""
-        z = distributions.to_unbounded(self.parameters, self._draws)
+        z = distributions.to_unbounded(self.parameters, self.draws)
         return np.where(np.ptp(z, axis=0) > 0.0, z.std(axis=0), 0.0)
 
     @functools.cached_property
     def center(self) -> Array:
         """Mean (P,) in unbounded coordinates."""
-        return distributions.to_unbounded(self.parameters, self._draws).mean(axis=0)
+        return distributions.to_unbounded(self.parameters, self.draws).mean(axis=0)
 
     @functools.cached_property
     def correlation(self) -> Array:
         """Correlation (P, P) in unbounded coordinates; not 0 only between particle columns."""
-        z = distributions.to_unbounded(self.parameters, self._draws)
+        z = distributions.to_unbounded(self.parameters, self.draws)
         z = (z - z.mean(axis=0)) / np.where(self.spread > 0.0, self.spread, np.inf)
         matrix, joint = np.eye(len(self.parameters)), np.array(self.columns, dtype=int)
         matrix[np.ix_(joint, joint)] = z[:, joint].T @ z[:, joint] / len(z)
@@ -92,7 +83,7 @@ class JointPrior:
 
     def tail_probability(self, theta: Array) -> Array:
         """Return the prior probability (P,) of values at least as extreme as theta (P,)."""
-        below, above = (self._draws < theta).mean(axis=0), (self._draws > theta).mean(axis=0)
+        below, above = (self.draws < theta).mean(axis=0), (self.draws > theta).mean(axis=0)
         return 1.0 - np.maximum(below, above)
 
     def distance(self, belief: Belief) -> Array:
@@ -101,25 +92,26 @@ class JointPrior:
 
         It is infinite if the prior is certain of another value.
         """
-        scale, shares = self._draws.std(axis=0), np.exp(belief.log_weights)
+        scale, shares = self.draws.std(axis=0), np.exp(belief.log_weights)
         columns = zip(self._quantiles.T, belief.theta.T, strict=True)
         distances = np.array([_wasserstein_distance(*pair, shares) for pair in columns])
-        certain = np.ptp(self._draws, axis=0) == 0.0
+        certain = np.ptp(self.draws, axis=0) == 0.0
         if_certain = np.where(distances > 0.0, np.inf, 0.0)
         return np.where(certain, if_certain, distances / np.where(certain, 1.0, scale))
 
     @functools.cached_property
     def _quantiles(self) -> Array:
         """Evenly spaced quantiles, which are faster to compare with than all draws."""
-        return np.quantile(self._draws, (np.arange(_QUANTILES) + 0.5) / _QUANTILES, axis=0)
+        return np.quantile(self.draws, (np.arange(_QUANTILES) + 0.5) / _QUANTILES, axis=0)
 
     @functools.cached_property
-    def _draws(self) -> Array:
+    def draws(self) -> Array:
+        """Stored draws (10 000, P), always the same."""
         return self.sample(_DRAWS, np.random.default_rng(0))
 
     def resample(self, count: int, rng: np.random.Generator) -> Array:
         """Return draws (count, P) from 10 000 stored ones, faster than `sample`."""
-        return self._draws[rng.integers(len(self._draws), size=count)]
+        return self.draws[rng.integers(len(self.draws), size=count)]
 
     def describe(self) -> str:
         """Return a description of the origin of this prior."""

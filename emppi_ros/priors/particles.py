@@ -41,12 +41,7 @@ def reweight(belief: Belief, log_likelihood: Array) -> Belief:
 
 
 def tempering_power(belief: Belief, log_likelihood: Array, min_size: float) -> float:
-    """
-    Return the largest power in [0, 1] of the likelihood that keeps `min_size` particles.
-
-    In many dimensions a single measurement may leave one effective particle: tempering discards a
-    part of it. Particles that diverged have weight zero at any power.
-    """
+    """Return the largest power in [0, 1] of the likelihood that keeps `min_size` particles."""
     if (log_likelihood == -np.inf).all() or np.isnan(log_likelihood).any():
         return 1.0
 
@@ -106,11 +101,7 @@ def draw(
 
 
 def select(belief: Belief, models: int) -> Belief:
-    """
-    Return the particles that a planner with this number of models uses.
-
-    These are all if there are as many, else a deterministic systematic sample with equal weights.
-    """
+    """Return the particles of a planner with so many models: all, or a systematic sample."""
     if models == len(belief.log_weights):
         return belief
     chosen = systematic(np.exp(belief.log_weights), models, 0.5)

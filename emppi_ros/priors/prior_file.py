@@ -131,24 +131,17 @@ def read(
     `priors`. ConfigError if the file cannot be read, does not fit, or is for another task.
     """
     path = paths.find_config('priors', name)
-    return _bind(config.load(path, MAX_CHARACTERS), parameters, priors, str(path), task)
+    return bind(config.load(path, MAX_CHARACTERS), parameters, priors, str(path), task)
 
 
-def parse(
-    text: str, parameters: Sequence[Parameter], priors: Sequence[Prior], where: str, task: str = ''
-) -> JointPrior:
-    """Return the prior in a YAML text; `where` names it in errors. See `read`."""
-    return _bind(config.parse(text, where, MAX_CHARACTERS), parameters, priors, where, task)
-
-
-def _bind(
+def bind(
     data: dict[str, Any],
     parameters: Sequence[Parameter],
     priors: Sequence[Prior],
     where: str,
     task: str,
 ) -> JointPrior:
-    """Return the prior in YAML data; ConfigError if it does not fit the task."""
+    """Return the prior in YAML data as `read` does; `where` names it in errors."""
     file = config.build(PriorFile, data, where)
     named = {parameter.name: parameter for parameter in parameters}
     try:

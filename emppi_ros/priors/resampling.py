@@ -79,8 +79,7 @@ class ResamplingConfig:
     )
     shrinkage: float = fraction(0.95, doc='liu-west: shrinkage towards the mean; 1 adds no jitter')
     tempering: float | None = fraction(
-        0.3,
-        doc='temper updates so that they keep this fraction of the effective sample size',
+        0.3, doc='temper updates so that they keep this fraction of the effective sample size'
     )
     walk_sd: float = non_negative(
         0.0, doc='liu-west: sd of additional noise, in unbounded (log) coordinates'

@@ -36,7 +36,7 @@ class Bag:
         self.cut = ''
         self.counts: dict[str, int] = {}  # messages by topic, after reading
         self.span_ns = (0, 0)  # recording times of the first and last message
-        given = '' if namespace is None else namespace.strip('/')
+        given = (namespace or '').strip('/')
         self.namespace = f'/{given}/'.replace('//', '/')  # of the robot, given or detected
         self._given = namespace is not None
 

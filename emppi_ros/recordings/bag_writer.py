@@ -1,10 +1,8 @@
 """
 Writer of bags: a folder with an MCAP file and the metadata.yaml of `ros2 bag`.
 
-The file is written in small chunks, so that little is lost if the recorder is killed. The
-metadata are written last; a bag without them is still readable. Viewers read chunks by time:
-chunks whose times overlap are shown in another order than they were received. Therefore messages,
-which a recorder receives one subscription after the other, are brought in order before.
+Chunks are small, so that little is lost if the recorder is killed; a bag without metadata is still
+readable. Viewers read chunks by time, so that messages are brought in order before.
 """
 
 from collections.abc import Collection
@@ -162,11 +160,7 @@ class MessageOrder:
         self._held.append(message)
 
     def take(self, now_ns: int) -> list[RecordedMessage]:
-        """
-        Return the messages that no earlier one can follow, in order.
-
-        `now_ns` is before the subscriptions were read, so that all earlier messages are here.
-        """
+        """Return, in order, what no message can precede if all from before `now_ns` are here."""
         if now_ns < self._next:
             return []
         self._next = now_ns + _PERIOD_NS

@@ -146,7 +146,7 @@ def _signal(key: list[str], where: str, rows: _Samples, origin: int) -> Signal:
 
 
 class SqliteBag:
-    """A bag in SQLite, read by `rosbags`; it has the interface of `replay.bag_reader.Bag`."""
+    """A bag in SQLite, read by `rosbags`; it has the interface of `Bag`."""
 
     cut = ''  # SQLite does not tell what a damaged database has lost: damage is an error
 

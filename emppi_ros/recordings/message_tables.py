@@ -38,11 +38,7 @@ def diagnostic_name(node: str, namespace: str = '') -> str:
 
 
 def statuses(message: Any, namespace: str = '') -> Iterator[tuple[str, Any, dict[str, str]]]:
-    """
-    Yield node name, status and values of the emppi nodes in a DiagnosticArray.
-
-    `/diagnostics` is shared by all robots: nodes of other namespaces are left out.
-    """
+    """Yield name, status and values of the emppi nodes of a namespace in a DiagnosticArray."""
     prefix = diagnostic_name('', namespace)
     for status in message.status:
         name = status.name.removeprefix(prefix)

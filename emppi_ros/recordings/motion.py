@@ -157,11 +157,7 @@ def step_times(recording: Recording, model: mujoco.MjModel) -> Array:
 
 
 def physical_step(recordings: Sequence[Recording], model: mujoco.MjModel) -> float:
-    """
-    Return a step of at most 1 ms that divides the shortest sampling period of joints.
-
-    Without positions of joints it is the model's step, if that is shorter than 1 ms, or 1 ms.
-    """
+    """Return a step of at most 1 ms that divides the shortest sampling period of joints."""
     periods = [r.signals['position', of].period for r in recordings for of in r.names('position')]
     if not periods:
         return min(model.opt.timestep, _PHYSICAL)
@@ -170,12 +166,8 @@ def physical_step(recordings: Sequence[Recording], model: mujoco.MjModel) -> flo
 
 
 def default_step(recordings: Sequence[Recording], model: mujoco.MjModel) -> float:
-    """
-    Return the step at which the recordings are compared with the model, if none is given.
-
-    Recordings with a sample per step of the model may be simulations with this step. Those with
-    more samples are not, and the physical step suits them.
-    """
+    """Return the step at which the recordings are compared with the model, if none is given."""
+    # recordings with a sample per step of the model may be simulations with this step
     if any(_steps_are_coarse(recording, model) for recording in recordings):
         return physical_step(recordings, model)
     return float(model.opt.timestep)
@@ -213,8 +205,7 @@ def near_samples(signal: Signal, time: Array, h: float) -> Bools:
     """Return whether each of the times (n,), which are `h` apart, is next to a sample."""
     after = np.clip(np.searchsorted(signal.time, time), 1, len(signal.time) - 1)
     distance = np.minimum(np.abs(signal.time[after] - time), np.abs(time - signal.time[after - 1]))
-    near: Bools = distance <= 0.5 * h * (1.0 + 1e-6)
-    return near
+    return distance <= 0.5 * h * (1.0 + 1e-6)
 
 
 def delay_rows(rows: Array, begins: Sequence[int], steps: npt.ArrayLike) -> Array:

@@ -6,7 +6,6 @@ import numpy as np
 import scipy
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.errors import IdentificationError
 from emppi_ros.recordings.signals import Signal
 
 SMOOTHING_CUTOFF_HZ = 10.0
@@ -22,11 +21,7 @@ _WINDOW = 5.0  # correlation times, beyond which the estimate of a correlation i
 
 
 def resolution(values: Array) -> float:
-    """
-    Return the step of the grid on which values (n,) were logged, 0 if they are on none.
-
-    Steps so small that hardly any two values differ by only a few of them are not found.
-    """
+    """Return the step of the grid on which values (n,) were logged, 0 if none is found."""
     steps = np.abs(np.diff(values))
     rounding = 4.0 * np.finfo(float).eps * float(np.max(np.abs(values), initial=0.0))
     steps = steps[steps > rounding]
@@ -47,11 +42,7 @@ def rounding_noise(values: Array) -> float:
 
 
 def smooth(values: Array, rate_hz: float, cutoff_hz: float) -> Array:
-    """
-    Return values (n, ...) through a second-order Butterworth filter, forward and then backward.
-
-    A cutoff of half the rate or more leaves the values unchanged.
-    """
+    """Return values (n, ...) after a second-order Butterworth filter, forward and backward."""
     if cutoff_hz >= 0.5 * rate_hz:
         return values.copy()
     b, a = scipy.signal.butter(_FILTER_ORDER, cutoff_hz, fs=rate_hz)
@@ -78,27 +69,12 @@ def smoothing_noise(signal: Signal, cutoff_hz: float) -> float | None:
     return max(float(taken), least)
 
 
-def difference_noise(series: Array) -> Array:
-    """
-    Return the standard deviation (..., nv) of the noise in evenly sampled series (..., n, nv).
-
-    Fifth differences remove a motion that is sampled 20 or more times per cycle, and scale white
-    noise by a known factor. Raises IdentificationError for too few samples.
-    """
-    if series.shape[-2] < MIN_NOISE_SAMPLES:
-        raise IdentificationError(
-            f'{series.shape[-2]} samples do not determine their noise: expected '
-            f'{MIN_NOISE_SAMPLES}'
-        )
-    rest = np.diff(series, _ORDER, axis=-2)
-    return np.sqrt(np.mean(rest**2, axis=-2) / math.comb(2 * _ORDER, _ORDER))
-
-
 def uneven_difference_noise(time: Array, values: Array) -> float:
     """
     Return the standard deviation of the noise in enough values (n,) at uneven times (n,).
 
-    Divided differences remove the motion as differences do at even times.
+    Fifth divided differences remove a motion that is sampled 20 or more times per cycle, and scale
+    white noise by a known factor.
     """
     windows = np.lib.stride_tricks.sliding_window_view(time, _ORDER + 1)
     places = (windows - windows[:, :1]) / np.median(np.diff(time))

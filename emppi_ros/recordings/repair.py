@@ -1,10 +1,8 @@
 """
 Repair of rows that a logger wrote at other moments than the robot measured them.
 
-A logger that polls a robot writes some samples twice, misses others, and stamps all of them with
-its own, jittering clock. Repeated rows are dropped. The number of the robot's cycles between two
-rows follows from positions and velocities, because the change of positions is the mean velocity
-times the time in between; if it is whole on nearly all rows, stamps are replaced by robot time.
+Repeated rows are dropped. The number of the robot's cycles between two rows follows from positions
+and velocities: if it is whole on nearly all rows, stamps are replaced by robot time.
 """
 
 from collections.abc import Sequence
@@ -28,11 +26,7 @@ _OFFSET_ROWS = 25  # whose median delay tells how many cycles passed at rest
 
 
 def repair(signals: Sequence[Signal]) -> tuple[list[Signal], list[str]]:
-    """
-    Return signals without repeated rows and on robot time, as far as needed, and what was done.
-
-    Signals whose rows are neither repeated nor jitter are returned as they are.
-    """
+    """Return signals without repeated rows and on robot time where needed, and what was done."""
     clocks = dict[bytes, list[int]]()  # signals with the same times
     for i, signal in enumerate(signals):
         clocks.setdefault(signal.time.tobytes(), []).append(i)
@@ -194,11 +188,8 @@ def _count_cycles_at_rest(counts: Array, sure: Bools, time: Array, cycle: float)
 
 
 def _row_noise(column: Array) -> float:
-    """
-    Return about the standard deviation of the noise of rows (n,), many of which may be missing.
-
-    The smallest tenth of third differences hardly contains any across missing rows.
-    """
+    """Return about the standard deviation of the noise of rows (n,), many of which are missing."""
+    # the smallest tenth of third differences hardly contains any across missing rows
     rest = np.quantile(np.abs(np.diff(column, 3)), 0.1)
     noise = float(rest) / (0.1257 * math.sqrt(20.0))
     scale = np.finfo(float).eps * float(np.max(np.abs(column)) + 1.0)

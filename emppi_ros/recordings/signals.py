@@ -8,6 +8,7 @@ import numpy as np
 from scipy.interpolate import PPoly
 
 from emppi_ros.core.arrays import Array
+from emppi_ros.core.config import LENGTH_TOLERANCE
 from emppi_ros.core.errors import IdentificationError
 
 SI = 'SI'  # unit of ROS messages: that of the joint (REP 103)
@@ -26,7 +27,6 @@ MIN_SAMPLES = 100  # fewer determine no parameter
 _MIN_RATE, _MAX_RATE = 5.0, 50_000.0  # Hz
 _MAX_GAP, _MAX_GAP_S = 5.0, 0.02  # usual periods or seconds: gaps that interpolation bridges
 _TURN_TOLERANCE = 1.0  # rad: joints move during a jump
-_LENGTH_TOLERANCE = 0.01  # of quaternions, which were rounded when printed
 _SCALAR = {
     mujoco.mjtJoint.mjJNT_HINGE.value: {'position': 'rad', 'velocity': 'rad/s', 'force': 'N m'},
     mujoco.mjtJoint.mjJNT_SLIDE.value: {'position': 'm', 'velocity': 'm/s', 'force': 'N'},
@@ -64,8 +64,8 @@ def covariance_matrices(values: Array) -> Array:
 
 
 def covariance_triangles(matrices: Array) -> Array:
-    """Return the upper triangles (n, 21) of symmetric matrices (n, 6, 6)."""
-    rows, columns = np.triu_indices(6)
+    """Return upper triangles (n, k (k + 1) / 2), row by row, of symmetric matrices (n, k, k)."""
+    rows, columns = np.triu_indices(matrices.shape[-1])
     return matrices[:, rows, columns]
 
 
@@ -168,7 +168,7 @@ def _normalized(pose: Signal) -> Signal:
     quaternions = pose.values[:, 3:]
     length = np.linalg.norm(quaternions, axis=1)
     worst = int(np.argmax(np.abs(length - 1.0)))
-    if abs(length[worst] - 1.0) > _LENGTH_TOLERANCE:
+    if abs(length[worst] - 1.0) > LENGTH_TOLERANCE:
         raise IdentificationError(
             f'{pose.where}: quaternion of length {length[worst]:.4g} at {pose.time[worst]:.6g} s, '
             'expected 1: are its components in their places?'

@@ -33,7 +33,6 @@ _PARTS = {  # of kinds with several columns, with their units
         for first, second in itertools.combinations_with_replacement(_TWIST, 2)
     },
 }
-_NUMBERS = {'pose': 'seven', 'covariance': '21'}  # of parts
 _EXAMPLES = {'pose': 'pose/block.x [m]', 'covariance': 'covariance/block.x.rx [m rad]'}
 _COLUMN = re.compile(r'(?P<kind>[a-z]+)/(?P<of>.+) \[(?P<unit>[^]]+)\]')
 
@@ -43,7 +42,13 @@ def read(path: Path) -> list[Signal]:
     time, columns = read_columns(path)
     signals, vectors = [], dict[tuple[str, str], dict[str, Array]]()
     for name, values in columns.items():
-        kind, of, part, unit = _parse_column(path, name)
+        kind, of, part, unit = parse_column(path, name)
+        allowed = (_PARTS[kind][part],) if part else UNITS[kind]
+        if allowed and unit not in allowed:
+            raise IdentificationError(
+                f'{path}: column {name!r}: unit: found {unit!r}, expected '
+                f'{" or ".join(allowed)}: units are not converted'
+            )
         if part:
             vectors.setdefault((kind, of), {})[part] = values
             continue
@@ -106,16 +111,15 @@ def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() == '.parquet'
 
 
-def _parse_column(path: Path, name: str) -> tuple[str, str, str, str]:
-    """Return kind, name, part and unit of a column; scalars have no part."""
+def parse_column(path: Path, name: str) -> tuple[str, str, str, str]:
+    """Return kind, name, part and unit of a column, as they are; scalars have no part."""
     match = _COLUMN.fullmatch(name)
     if match is None or match['kind'] not in UNITS:
         raise IdentificationError(
             f"{path}: column {name!r}: expected a name such as 'position/hinge [rad]'; kinds: "
             + ', '.join(UNITS)
         )
-    kind, of, unit = match['kind'], match['of'], match['unit']
-    allowed, part = UNITS[kind], ''
+    kind, of, part = match['kind'], match['of'], ''
     if kind in _PARTS:  # such as `block.x` and `block.x.rx`
         words = of.rsplit('.', 2 if kind == 'covariance' else 1)
         of, part = words[0], '.'.join(words[1:])
@@ -124,13 +128,7 @@ def _parse_column(path: Path, name: str) -> tuple[str, str, str, str]:
                 f'{path}: column {name!r}: expected a name such as {_EXAMPLES[kind]!r}; parts of '
                 f'a {kind}: ' + ', '.join(_PARTS[kind])
             )
-        allowed = (_PARTS[kind][part],)
-    if allowed and unit not in allowed:
-        raise IdentificationError(
-            f'{path}: column {name!r}: unit: found {unit!r}, expected {" or ".join(allowed)}: '
-            'units are not converted'
-        )
-    return kind, of, part, unit
+    return kind, of, part, match['unit']
 
 
 def _vector(path: Path, kind: str, body: str, time: Array, parts: Mapping[str, Array]) -> Signal:
@@ -147,7 +145,7 @@ def _vector(path: Path, kind: str, body: str, time: Array, parts: Mapping[str, A
     if len(partial):
         raise IdentificationError(
             f'{where}: at {time[partial[0]]:.6g} s some columns have a number and some have none: '
-            f'a {kind} is all {_NUMBERS[kind]}'
+            f'a {kind} is all {len(named)}'
         )
     return Signal(kind, body, UNITS[kind][0], time[there], values[there], where)
 

@@ -1,7 +1,7 @@
 """`emppi report`: the record of a run from a bag, for the same plots as a demo."""
 
 import contextlib
-from typing import Any, NamedTuple
+from typing import Any
 
 from emppi_ros.core import config
 from emppi_ros.core.errors import EmppiError, ReplayError
@@ -18,16 +18,12 @@ _TASK, _DIAGNOSTICS = 'emppi/task', '/diagnostics'
 _MOVING = ('armed', 'moving')  # states of the bridge
 
 
-class BagRun(NamedTuple):
-    """The run that a bag contains."""
+def observe(bag: Bag) -> tuple[Task, RunObserver, list[str]]:
+    """
+    Return the run in a bag, from the first arming, if it is recorded, to a task switch.
 
-    task: Task
-    observer: RunObserver
-    notes: list[str]  # on parts of the bag that are left out
-
-
-def observe(bag: Bag) -> BagRun:
-    """Return the run in a bag, from the first arming, if it is recorded, to a task switch."""
+    The notes name parts of the bag that are left out.
+    """
     text, started, end = None, None, None
     for message in bag.messages({_TASK, _DIAGNOSTICS}):
         if message.topic == _TASK and text is not None and not _same_task(text, message.data.data):
@@ -56,7 +52,7 @@ def observe(bag: Bag) -> BagRun:
     if end is not None:
         seconds = (end - bag.span_ns[0]) * 1e-9
         notes.append(f'the task was switched after {seconds:.2f} s: only {task.name} is shown')
-    return BagRun(task, observer, notes)
+    return task, observer, notes
 
 
 def _same_task(before: str, after: str) -> bool:

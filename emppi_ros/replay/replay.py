@@ -4,7 +4,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,24 +17,28 @@ from emppi_ros.planning.planner import Planner
 from emppi_ros.recordings import message_tables
 from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.robots.plan import Plan
+from emppi_ros.tasks.task import Task
 
 Session = Planner | BeliefSession
 SESSIONS: dict[str, type[Session]] = {PLANNER: Planner, BELIEF: BeliefSession}  # by journal
 OUTPUTS = {PLANNER: 'emppi/plan', BELIEF: 'emppi/belief'}  # topic of the outputs by journal
 _NODES = {PLANNER: 'planner', BELIEF: 'belief'}
+_WORDS = {'planner': ('plan', 'point'), 'belief': ('belief', 'particle')}  # a table; its row
 
 
 @dataclass
 class ReplayInput:
     """Journals and outputs of a bag, by journal topic."""
 
+    where: str  # name of the bag in errors
     journals: dict[str, list[str]] = field(default_factory=lambda: {t: [] for t in OUTPUTS})
     outputs: dict[str, list[Any]] = field(default_factory=lambda: {t: [] for t in OUTPUTS})
 
 
 def read(bag: Bag) -> ReplayInput:
     """Read journals and outputs of a bag; ReplayError without any journal."""
-    recorded, journals = ReplayInput(), {name: topic for topic, name in OUTPUTS.items()}
+    recorded = ReplayInput(str(bag.path))
+    journals = {name: topic for topic, name in OUTPUTS.items()}
     for message in bag.messages({*OUTPUTS, *journals}):
         if message.topic in OUTPUTS:
             recorded.journals[message.topic].append(message.data.data)
@@ -66,14 +70,14 @@ def read_journal(topic: str, text: str) -> tuple[int, list[list[Any]]]:
     return sequence, events
 
 
-def first_metadata(recorded: ReplayInput, topic: str, where: str) -> Mapping[str, Any]:
+def first_metadata(recorded: ReplayInput, topic: str) -> Mapping[str, Any]:
     """Return the metadata of the first recorded session in a journal."""
     for _, metadata in _key_frames(recorded, topic):
-        journal.check_metadata(metadata, where)
+        journal.check_metadata(metadata, recorded.where)
         return metadata
     raise ReplayError(
-        f'{where}: {topic} has no key frame: it was recorded for less than ten seconds, and not '
-        'from its start'
+        f'{recorded.where}: {topic} has no key frame: it was recorded for less than ten seconds, '
+        'and not from its start'
     )
 
 
@@ -184,68 +188,20 @@ def _random_stream(state: Mapping[str, Any]) -> object:
     return state.get('filter', state)['_rng']['state']['inc']
 
 
-class Comparison:
-    """Compares recorded and replayed tables (rows, columns) of float64 by their stamps [ns]."""
+class OutputTable(NamedTuple):
+    """A plan or a belief as a table."""
 
-    def __init__(self, what: str, row: str) -> None:
-        """Name a table (such as 'plan') and a row of it ('point') for the output."""
-        self._what, self._row = what, row
-        self._recorded: dict[int, deque[Array]] = defaultdict(deque)
-        self.recorded = self.replayed = self.identical = self.absent = 0
-        self.first = ''  # the first difference
-        self._span: tuple[int, int] | None = None  # of replayed stamps
-        self._origin = 0
-
-    def record(self, stamp_ns: int, table: Array) -> None:
-        """Add a recorded table."""
-        self._origin = self._origin or stamp_ns
-        self._recorded[stamp_ns].append(table)
-        self.recorded += 1
-
-    def replay(self, stamp_ns: int, table: Array, columns: Sequence[str]) -> None:
-        """Add a replayed table with its column names, after all recorded ones."""
-        low, high = self._span or (stamp_ns, stamp_ns)
-        self._span = min(low, stamp_ns), max(high, stamp_ns)
-        self.replayed += 1
-        if not self._recorded[stamp_ns]:
-            self.absent += 1
-            return
-        recorded = self._recorded[stamp_ns].popleft()
-        if recorded.shape == table.shape and recorded.tobytes() == table.tobytes():
-            self.identical += 1
-        elif not self.first:
-            self.first = self._describe(stamp_ns, recorded, table, columns)
-
-    def unmatched(self) -> tuple[list[int], int]:
-        """Return stamps within the span of the replay that lack a table, and the rest's number."""
-        low, high = self._span or (1, 0)
-        lost = sorted(s for s, tables in self._recorded.items() if tables and low <= s <= high)
-        return lost, sum(map(len, self._recorded.values())) - len(lost)
-
-    def _describe(
-        self, stamp_ns: int, recorded: Array, table: Array, columns: Sequence[str]
-    ) -> str:
-        """Return the first difference of two tables as text."""
-        seconds = (stamp_ns - self._origin) * 1e-9
-        when = f'{self._what} {self.replayed} of the replay, {seconds:.3f} s after the first'
-        if recorded.shape != table.shape:
-            return f'{when}: recorded {recorded.shape}, replayed {table.shape} (rows, columns)'
-        bits = recorded.view(np.uint64) != table.view(np.uint64)
-        row, column = (int(i[0]) for i in np.nonzero(bits))
-        a, b = float(recorded[row, column]), float(table[row, column])
-        return (
-            f'{when}: {self._row} {row}, {columns[column]}: recorded {a!r}, replayed {b!r} '
-            f'({int(bits.sum())} of {bits.size} values differ, by at most '
-            f'{float(np.max(np.abs(recorded - table))):.3g})'
-        )
+    stamp_ns: int
+    values: Array  # (rows, columns) float64
+    columns: Sequence[str] = ()  # of a replayed one
 
 
 def replay(
-    bag: Bag, recorded: ReplayInput, progress: Callable[[float], None] | None = None
+    bag: Bag, recorded: ReplayInput, progress: Callable[[float], None] = lambda _: None
 ) -> dict[str, Any]:
     """Return the summary of `emppi replay --json`; `progress` gets the number of messages."""
     summary: dict[str, Any] = {
-        'bag': str(bag.path),
+        'bag': recorded.where,
         'seconds': (bag.span_ns[1] - bag.span_ns[0]) * 1e-9,
         'identical': True,
     }
@@ -255,72 +211,112 @@ def replay(
         if not texts:
             notes.append(f'{topic} is not in the bag: the {node} is not checked')
             continue
-        metadata = first_metadata(recorded, topic, str(bag.path))
-        compared, rerun = _compare(bag, recorded, topic), SessionReplay(topic, str(bag.path))
+        seed = first_metadata(recorded, topic)['seed']
+        expected, rerun = _recorded_tables(recorded, topic), SessionReplay(topic, recorded.where)
 
         def counted(texts: list[str] = texts, before: int = done) -> Iterator[str]:
             for i, text in enumerate(texts):
-                if progress is not None:
-                    progress(before + i)
+                progress(before + i)
                 yield text
 
-        for output in rerun.outputs(counted()):
-            task = rerun.session.task  # type: ignore[union-attr]  # outputs come from one
-            if isinstance(output, Plan):
-                columns = ['time [ns]', *task.robot.commanded]
-                stamp, table = output.start, message_tables.plan_table(output)
-            else:
-                columns = ['weight', *(parameter.name for parameter in task.parameters)]
-                stamp, table = output.stamp, message_tables.belief_table(output.belief)
-            compared.replay(message_tables.nanoseconds(stamp), table, columns)
+        replayed = [
+            _replayed_table(output, rerun.session.task)  # type: ignore[union-attr]  # it made it
+            for output in rerun.outputs(counted())
+        ]
         done += len(texts)
         notes += [f'{node}: {note}' for note in rerun.notes]
-        summary[node] = _node_summary(node, metadata['seed'], compared, rerun, notes)
+        summary[node] = _compare(node, seed, expected, replayed, rerun, notes)
         summary['identical'] &= summary[node]['identical']
     return {**summary, 'notes': notes}
 
 
-def _compare(bag: Bag, recorded: ReplayInput, topic: str) -> Comparison:
-    """Return a comparison with all recorded outputs."""
-    where, command = f'{bag.path}: {OUTPUTS[topic]}', ''
-    if topic == PLANNER:
-        # a run may have several tasks, but only one robot
-        metadata = first_metadata(recorded, topic, str(bag.path))
-        command = journal.make_task(metadata, str(bag.path)).robot.command
-    compared = Comparison('plan', 'point') if command else Comparison('belief', 'particle')
+def _replayed_table(output: Plan | StampedBelief, task: Task) -> OutputTable:
+    if isinstance(output, Plan):
+        columns = ['time [ns]', *task.robot.commanded]
+        stamp, table = output.start, message_tables.plan_table(output)
+    else:
+        columns = ['weight', *(parameter.name for parameter in task.parameters)]
+        stamp, table = output.stamp, message_tables.belief_table(output.belief)
+    return OutputTable(message_tables.nanoseconds(stamp), table, columns)
+
+
+def _recorded_tables(recorded: ReplayInput, topic: str) -> list[OutputTable]:
+    """Return all recorded outputs."""
+    where, tables = f'{recorded.where}: {OUTPUTS[topic]}', []
+    metadata = first_metadata(recorded, topic)  # a run may have several tasks, but only one robot
+    command = journal.make_task(metadata, recorded.where).robot.command
     for message in recorded.outputs[topic]:
-        if command:
+        if topic == PLANNER:
             table = message_tables.read_plan(message, command, where)
         else:
             table = message_tables.read_cloud(message, where)[1]
-        compared.record(message_tables.stamp_ns(message.header.stamp), table)
-    return compared
+        tables.append(OutputTable(message_tables.stamp_ns(message.header.stamp), table))
+    return tables
 
 
-def _node_summary(
-    node: str, seed: int, compared: Comparison, rerun: SessionReplay, notes: list[str]
+def _compare(
+    node: str,
+    seed: int,
+    recorded: Sequence[OutputTable],
+    replayed: Sequence[OutputTable],
+    rerun: SessionReplay,
+    notes: list[str],
 ) -> dict[str, Any]:
-    """Return the result of one node; append notes on what could not be compared."""
-    lost, outside = compared.unmatched()
-    different = compared.replayed - compared.absent - compared.identical
+    """Compare the outputs of one node by their stamps; append notes on what cannot be compared."""
+    waiting: dict[int, deque[Array]] = defaultdict(deque)
+    for stamp, values, _ in recorded:
+        waiting[stamp].append(values)
+    identical = absent = 0
+    first = ''  # the first difference
+    for number, table in enumerate(replayed, start=1):
+        if not waiting[table.stamp_ns]:
+            absent += 1
+            continue
+        values = waiting[table.stamp_ns].popleft()
+        if values.shape == table.values.shape and values.tobytes() == table.values.tobytes():
+            identical += 1
+        elif not first:
+            what, seconds = _WORDS[node][0], (table.stamp_ns - recorded[0].stamp_ns) * 1e-9
+            when = f'{what} {number} of the replay, {seconds:.3f} s after the first'
+            first = f'{when}: {_difference(values, table, _WORDS[node][1])}'
+    stamps = [table.stamp_ns for table in replayed]
+    low, high = min(stamps, default=1), max(stamps, default=0)
+    lost = sorted(s for s, tables in waiting.items() if tables and low <= s <= high)
+    outside = sum(map(len, waiting.values())) - len(lost)
     if rerun.gaps:
         notes.append(f'{node}: its journal has {rerun.gaps} gaps; the replay continues after each')
-    elif lost and not compared.first:
-        compared.first = f'the one stamped {lost[0] * 1e-9:.6f} was not replayed'
+    elif lost and not first:
+        first = f'the one stamped {lost[0] * 1e-9:.6f} was not replayed'
     if rerun.states:
         names = ', '.join(sorted(set(rerun.states)))
         notes.append(f'{node}: its state differs from the recorded one in: {names}')
+    different = len(replayed) - absent - identical
     missing = bool(lost) and not rerun.gaps
     return {
-        'identical': bool(compared.identical) and not (different or rerun.states or missing),
+        'identical': bool(identical) and not (different or rerun.states or missing),
         'seed': seed,
-        'recorded': compared.recorded,
-        'replayed': compared.replayed,
-        'bit_identical': compared.identical,
+        'recorded': len(recorded),
+        'replayed': len(replayed),
+        'bit_identical': identical,
         'different': different,
-        'not_in_the_bag': compared.absent,
+        'not_in_the_bag': absent,
         'without_journal': outside + (len(lost) if rerun.gaps else 0),
         'memories_compared': rerun.checked,
         'tasks': rerun.tasks,
-        'first_difference': compared.first,
+        'first_difference': first,
     }
+
+
+def _difference(recorded: Array, replayed: OutputTable, row_name: str) -> str:
+    """Return the first difference of two tables as text."""
+    table = replayed.values
+    if recorded.shape != table.shape:
+        return f'recorded {recorded.shape}, replayed {table.shape} (rows, columns)'
+    bits = recorded.view(np.uint64) != table.view(np.uint64)
+    row, column = (int(i[0]) for i in np.nonzero(bits))
+    a, b = float(recorded[row, column]), float(table[row, column])
+    return (
+        f'{row_name} {row}, {replayed.columns[column]}: recorded {a!r}, replayed {b!r} '
+        f'({int(bits.sum())} of {bits.size} values differ, by at most '
+        f'{float(np.max(np.abs(recorded - table))):.3g})'
+    )

@@ -26,8 +26,7 @@ def run(
 
     Returns a summary of both beliefs, and the record of the run with the new belief.
     """
-    where = str(bag.path)
-    metadata = replay.first_metadata(recorded, BELIEF, where)
+    where, metadata = recorded.where, replay.first_metadata(recorded, BELIEF)
     before = journal.make_task(metadata, where)
     _check(task, before, where)
     seed = int(metadata['seed']) if seed is None else seed
@@ -38,17 +37,15 @@ def run(
     old = _updates(SessionReplay(BELIEF, where), texts)
     if not new:
         raise ReplayError(f'{where}: the belief of {task.where} is never updated')
-    observed = bag_report.observe(bag)
-    beliefs = [
-        (update.stamp - (observed.observer.started or 0.0), update.belief) for update in new
-    ]
+    _, observer, notes = bag_report.observe(bag)
+    beliefs = [(update.stamp - (observer.started or 0.0), update.belief) for update in new]
     later = [i for i, (time, _) in enumerate(beliefs) if time >= 0.0] or range(len(beliefs))
     series: dict[str, Any] = {
-        **observed.observer.truths(task),
+        **observer.truths(task),
         **belief_series([beliefs[i] for i in later], len(task.parameters)),
         'ess': np.array([new[i].ess for i in later]),
     }
-    record = dataclasses.replace(observed.observer.summarize()[1], **series)
+    record = dataclasses.replace(observer.summarize()[1], **series)
     parameters = parameter_summary(task, new[-1].belief, record.truth)
     if old:
         unknown = np.full(len(before.parameters), np.nan)
@@ -63,7 +60,7 @@ def run(
         'ess_min': min(update.ess for update in new),
         'recorded_ess_min': min((update.ess for update in old), default=np.nan),
         'parameters': parameters,
-        'notes': observed.notes,
+        'notes': notes,
     }
     return summary, record
 

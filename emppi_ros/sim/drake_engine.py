@@ -56,23 +56,22 @@ class DrakeEngine:
             use_sampled_output_ports=False,  # else the state has more than q and v
         )
         self._plant, scene_graph = multibody.AddMultibodyPlant(config, builder)
-        self._bodies = _add_bodies(self._plant, model)
-        joints = _add_joints(self._plant, model, self._bodies)
-        geoms = _add_geoms(self._plant, model, self._bodies)
-        _filter(scene_graph, model, geoms)
+        bodies = _add_bodies(self._plant, model)
+        joints = _add_joints(self._plant, model, bodies)
+        _add_geoms(self._plant, scene_graph, model, bodies)
         self._plant.mutable_gravity_field().set_gravity_vector(model.opt.gravity)
         self._plant.Finalize()
         self._diagram = builder.Build()
         self._root = self._diagram.CreateDefaultContext()
         self._context = self._plant.GetMyMutableContextFromRoot(self._root)
-        self._index_states(joints)
+        self._index_states(joints, bodies)
         self._damping = _damping(model)
         self._servo_damping = self._damping - model.dof_damping
         if self._plant.num_actuators():  # forces are applied to joints instead
             zeros = np.zeros(self._plant.num_actuators())
             self._plant.get_actuation_input_port().FixValue(self._context, zeros)
 
-    def _index_states(self, joints: Mapping[int, Any]) -> None:
+    def _index_states(self, joints: Mapping[int, Any], bodies: list[Any]) -> None:
         """Find the rows of hinges and slides, and of free bodies, in both engines."""
         model, scalar = self._model, list(joints)
         self._qpos, self._dof = model.jnt_qposadr[scalar], model.jnt_dofadr[scalar]
@@ -82,7 +81,7 @@ class DrakeEngine:
         self._dry = [(j, dof) for j, dof in dofs.items() if model.dof_frictionloss[dof] > 0.0]
         self._free = []
         for i in np.flatnonzero(model.jnt_type == _FREE).tolist():
-            body = self._bodies[model.jnt_bodyid[i]]
+            body = bodies[model.jnt_bodyid[i]]
             places = body.floating_positions_start(), body.floating_velocities_start_in_v()
             self._free.append((int(model.jnt_qposadr[i]), int(model.jnt_dofadr[i]), *places))
 
@@ -120,7 +119,6 @@ class DrakeEngine:
         return state
 
     def _read(self, data: mujoco.MjData) -> tuple[Array, Array]:
-        """Return Drake's positions and velocities."""
         q, v = np.zeros(self._plant.num_positions()), np.zeros(self._plant.num_velocities())
         q[self._q] = data.qpos[self._qpos] - self._model.qpos0[self._qpos]
         v[self._v] = data.qvel[self._dof]
@@ -132,7 +130,6 @@ class DrakeEngine:
         return q, v
 
     def _write(self, data: mujoco.MjData, q: Array, v: Array) -> None:
-        """Write Drake's positions and velocities into MuJoCo's state."""
         data.qpos[self._qpos] = q[self._q] + self._model.qpos0[self._qpos]
         data.qvel[self._dof] = v[self._v]
         for qpos, dof, place, speed in self._free:
@@ -160,9 +157,8 @@ def _check(model: mujoco.MjModel) -> None:
             model.actuator_trntype != mujoco.mjtTrn.mjTRN_JOINT.value
         ),
     }
-    found = [name for name, lacks in lacking.items() if lacks]
-    if found:
-        raise ConfigError(f'simulation: engine: drake does not support {", ".join(found)}')
+    if features := [name for name, lacks in lacking.items() if lacks]:
+        raise ConfigError(f'simulation: engine: drake does not support {", ".join(features)}')
 
 
 def _matrix(quaternion: Array) -> Array:
@@ -253,10 +249,11 @@ _SHAPES: dict[int, Callable[[Array], Any]] = {
 }
 
 
-def _add_geoms(plant: Any, model: mujoco.MjModel, bodies: list[Any]) -> dict[int, Any]:
-    """Add all colliding geoms; return their ids by MuJoCo's index."""
+def _add_geoms(plant: Any, scene_graph: Any, model: mujoco.MjModel, bodies: list[Any]) -> None:
+    """Add all colliding geoms; exclude the pairs of them that MuJoCo does not let collide."""
     colliding = np.flatnonzero((model.geom_contype | model.geom_conaffinity) != 0).tolist()
-    friction = _friction(model, colliding)
+    pairs = {pair: _may_touch(model, *pair) for pair in itertools.combinations(colliding, 2)}
+    friction = _friction(model, colliding, [pair for pair, touch in pairs.items() if touch])
     geoms = {}
     for i in colliding:
         body, kind = int(model.geom_bodyid[i]), int(model.geom_type[i])
@@ -278,20 +275,27 @@ def _add_geoms(plant: Any, model: mujoco.MjModel, bodies: list[Any]) -> dict[int
         geoms[i] = plant.RegisterCollisionGeometry(
             bodies[body], place, shape, f'geom{i}', properties
         )
-    return geoms
+    declaration = geometry.CollisionFilterDeclaration()
+    for (i, j), touch in pairs.items():
+        if not touch:
+            declaration.ExcludeBetween(
+                geometry.GeometrySet(geoms[i]), geometry.GeometrySet(geoms[j])
+            )
+    scene_graph.collision_filter_manager().Apply(declaration)
 
 
-def _friction(model: mujoco.MjModel, geoms: list[int]) -> dict[int, float]:
+def _friction(
+    model: mujoco.MjModel, geoms: list[int], touching: list[tuple[int, int]]
+) -> dict[int, float]:
     """
     Return a coefficient of friction for each geom with which pairs have those of MuJoCo.
 
     Drake combines two coefficients to their harmonic mean, so their reciprocals solve a linear
     system. It has no exact solution where MuJoCo's maximum or priority decides between many.
     """
-    every = itertools.combinations(geoms, 2)
-    pairs = np.array([(i, j) for i, j in every if _may_touch(model, i, j)])
-    if not len(pairs):
+    if not touching:
         return dict.fromkeys(geoms, 1.0)
+    pairs = np.array(touching)
     # sliding friction as MuJoCo combines it: the maximum, of the geom with the higher priority
     priority = model.geom_priority[pairs]
     decides = priority == priority.max(axis=1, keepdims=True)
@@ -316,14 +320,3 @@ def _may_touch(model: mujoco.MjModel, i: int, j: int) -> bool:
     parents = model.body_weldid[model.body_parentid[[one, other]]]
     related = (one, other) in ((parents[1], other), (one, parents[0]))
     return not (related and one and other)  # a parent that is the world collides
-
-
-def _filter(scene_graph: Any, model: mujoco.MjModel, geoms: dict[int, Any]) -> None:
-    """Exclude the pairs of geoms that MuJoCo does not let collide."""
-    declaration = geometry.CollisionFilterDeclaration()
-    for i, j in itertools.combinations(geoms, 2):
-        if not _may_touch(model, i, j):
-            declaration.ExcludeBetween(
-                geometry.GeometrySet(geoms[i]), geometry.GeometrySet(geoms[j])
-            )
-    scene_graph.collision_filter_manager().Apply(declaration)

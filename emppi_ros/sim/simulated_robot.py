@@ -119,7 +119,6 @@ class SimulatedRobot:
             self._apply(control)
 
     def _apply(self, control: Array) -> None:
-        """Apply a command now."""
         self.data.ctrl[self._task.map.ctrl] = control
 
     def _apply_delayed(self) -> None:
@@ -142,11 +141,7 @@ class SimulatedRobot:
         return self.data.qpos[self._task.map.qpos][self._task.commanded_rows]
 
     def copy_joint_positions(self, other: 'SimulatedRobot') -> None:
-        """
-        Place the robot, at rest, where the robot of another task's simulation is.
-
-        Objects that it would touch move to the nearest free space.
-        """
+        """Place the robot, at rest, where another one is; move objects that it would touch."""
         self.data.qpos[self._task.map.qpos] = other.data.qpos[other._task.map.qpos]
         if self._task.robot.command == 'position':
             self._apply(other.data.ctrl[other._task.map.ctrl])
@@ -160,10 +155,6 @@ class SimulatedRobot:
         self.data.qacc_warmstart[:] = 0.0
         mujoco.mj_forward(self.model, self.data)
         self._pending.clear()
-
-    def set_mocap_quat(self, mocap: int, quaternion: Array) -> None:
-        """Set the orientation wxyz (4,) of a mocap body, such as a target."""
-        self.data.mocap_quat[mocap] = quaternion
 
     def activate(self, equalities: Sequence[int]) -> None:
         """Activate only these equality constraints, a stage's grasp, and the scene's own."""

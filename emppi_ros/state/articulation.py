@@ -6,14 +6,13 @@ position in each of M models: the one that fits best.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-from emppi_ros.core.arrays import Array
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.uncertain_joints import UncertainJoint
@@ -29,16 +28,14 @@ class Articulation(NamedTuple):
     rotation: Array  # (3, 3)
     axis: Array  # (M, 3), unit vectors
     pivot: Array  # (M, 3) m
-    hinge: npt.NDArray[np.bool_]  # (M,); else a slide
+    hinge: Bools  # (M,); else a slide
 
 
-def from_joints(
-    item: JointedObject, axis: Array, position: Array, hinge: npt.NDArray[Any]
-) -> Articulation:
+def from_joints(item: JointedObject, axis: Array, position: Array, hinge: Bools) -> Articulation:
     """Return the articulation for joint axes and positions (M, 3) in the frame of the body."""
-    rotation = item.rotation
-    pivot = item.position + position @ rotation.T
-    return Articulation(item.position, rotation, axis @ rotation.T, pivot, np.asarray(hinge, bool))
+    turn = item.rotation.T
+    pivot = item.position + position @ turn
+    return Articulation(item.position, item.rotation, axis @ turn, pivot, hinge)
 
 
 def poses(joints: Articulation, q: Array) -> tuple[Array, Array]:
@@ -86,11 +83,6 @@ def residuals(joints: Articulation, q: Array, track: Track) -> tuple[Array, Arra
     return position - track.position, turn.as_rotvec()
 
 
-def for_ensemble(ensemble: Ensemble, item: JointedObject) -> Articulation:
-    """Return the articulation of an object in each model of an ensemble."""
-    return from_joints(item, *ensemble.joint_axes(item.joint))
-
-
 def for_parameters(
     task: Task, joint: UncertainJoint, item: JointedObject, theta: Array
 ) -> Articulation:
@@ -106,7 +98,7 @@ def fit_state(task: Task, ensemble: Ensemble, state: State, tracks: Mapping[str,
     qpos, qvel = (np.tile(row, (ensemble.models, 1)) for row in state)
     for name, track in tracks.items():
         item = task.jointed[name]
-        joints = for_ensemble(ensemble, item)
+        joints = from_joints(item, *ensemble.joint_axes(item.joint))
         qpos[:, item.qpos], qvel[:, item.qvel] = fit(item, joints, track)
     return State(qpos, qvel)
 

@@ -30,11 +30,7 @@ class Observation(NamedTuple):
 
 
 class Estimator:
-    """
-    Estimates the state at any recent time, from joint states and tracked poses.
-
-    Stamps are in seconds, on one clock. Object names are those of `task.tracked`.
-    """
+    """Estimates the state at recent times [s], from joint states and poses of `task.tracked`."""
 
     MEMORY = ('_joints', '_tracks')
 
@@ -68,18 +64,14 @@ class Estimator:
         recent = [name for name, track in self._tracks.items() if stamp - track.stamp <= age_s]
         return {name: self._track(name, stamp) for name in recent}
 
-    def add_joints(self, stamp: float, position: Array, velocity: Array) -> bool:
-        """
-        Add a joint state: position and velocity (n,), in the order of the robot's joints.
-
-        Return False if it is not newer than the last one.
-        """
+    def add_joints(self, stamp: float, position: Array, velocity: Array) -> None:
+        """Add a joint state (n,), in the robot's order of joints, if it is newer than the last."""
         gain, last = self._task.file.joint_position_gain, self._joints.last_stamp
         if gain < 1.0 and 0.0 < stamp - last < _GAP_S:
             before, speed = np.split(self._joints.last, 2)
             predicted = before + 0.5 * (speed + velocity) * (stamp - last)
             position = predicted + gain * (position - predicted)
-        return self._joints.append(stamp, np.concatenate([position, velocity]))
+        self._joints.append(stamp, np.concatenate([position, velocity]))
 
     def add_pose(self, name: str, stamp: float, pose: Pose) -> Pose | None:
         """

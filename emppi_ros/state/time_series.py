@@ -3,7 +3,6 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 import math
-from typing import Protocol
 
 import numpy as np
 
@@ -61,16 +60,15 @@ class TimeSeries:
         self._need_any()
         return np.array(self._stamps), np.array(self._rows)
 
-    def append(self, stamp: float, row: Array) -> bool:
-        """Add a row; return False if it is not newer than the last, and drop it."""
+    def append(self, stamp: float, row: Array) -> None:
+        """Add a row, unless it is not newer than the last."""
         if stamp <= self.last_stamp:
-            return False
+            return
         self._stamps.append(stamp)
         self._rows.append(row)
         old = bisect_right(self._stamps, stamp - self._span)
         if old > len(self._stamps) // 2:  # amortized, not at every call
             del self._stamps[:old], self._rows[:old]
-        return True
 
     def clear(self) -> None:
         """Discard all rows."""
@@ -113,16 +111,6 @@ class TimeSeries:
             raise StaleInputError(f'{self._what}: none received yet')
 
 
-class Commands(Protocol):
-    """Commands over time, such as a `TimeSeries` of the applied ones."""
-
-    def __call__(self, times: Array) -> Array:
-        """Return the commands (n, joints) at times (n,)."""
-
-    def average(self, begins: Array, ends: Array) -> Array:
-        """Return the mean commands (..., joints) in intervals with bounds (...)."""
-
-
 class CommandsInForce:
     """The applied commands, and after the last of them those of the newest plan in force."""
 
@@ -151,6 +139,9 @@ class CommandsInForce:
             stamps = np.concatenate([stamps, starts])
             rows = np.concatenate([rows, self(starts + 0.5 * _CELL_S)])
         return average(stamps, rows, begins, ends)
+
+
+Commands = TimeSeries | CommandsInForce
 
 
 def in_steps(

@@ -1,4 +1,8 @@
-"""The cost of a task (eq. 2): sum over terms of weight * norm(residual beyond the dead zone)."""
+"""
+The cost of a task (eq. 2): sum over terms of weight * norm(residual beyond the dead zone).
+
+A task with stages has a cost in each of them.
+"""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -12,9 +16,11 @@ from emppi_ros.core import config
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import non_negative, registered
 from emppi_ros.core.errors import ConfigError, closest, prefix_errors, unknown
+from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Records, State
 from emppi_ros.tasks.norms import NORMS, shorten, soften
 from emppi_ros.tasks.residuals import RESIDUALS, Residual
+from emppi_ros.tasks.schema import StageConfig, TaskFile
 
 
 class Costs(NamedTuple):
@@ -159,3 +165,35 @@ def at_plan_steps(records: Records, start: State, substeps: int) -> dict[str, Ar
         first = np.broadcast_to(first[..., None, :], shape)
         fields[name] = np.concatenate([first, values[:, :, substeps - 1 : -1 : substeps]], axis=2)
     return fields
+
+
+class Stage(NamedTuple):
+    """A stage bound to the model of its task."""
+
+    name: str
+    cost: Cost
+    until: Residual | None
+    grasp: tuple[int, ...]  # ids of equality constraints
+    settings: StageConfig
+
+
+def bind_stages(model: mujoco.MjModel, file: TaskFile) -> tuple[Stage, ...]:
+    """Return all stages; a task without stages has a single, unnamed one."""
+    bound = []
+    for stage in file.stages or (StageConfig('', file.cost),):
+        where = f'stages: {stage.name}: ' if file.stages else ''
+        cost = Cost.bind(model, stage.cost, f'{where}cost')
+        until = None
+        if stage.until:
+            until = bind_residual(model, stage.until.residual, f'{where}until: residual')
+        grasp = tuple(
+            prefix_errors(f'{where}grasp', scene.find, model, 'equality', name)
+            for name in stage.grasp
+        )
+        bound.append(Stage(stage.name, cost, until, grasp, stage))
+    return tuple(bound)
+
+
+def bind_probe(model: mujoco.MjModel, file: TaskFile) -> Cost | None:
+    """Return the cost of `probe`; None: that of the stage."""
+    return Cost.bind(model, file.probe.cost, 'probe: cost') if file.probe.cost else None

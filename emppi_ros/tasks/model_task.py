@@ -16,10 +16,9 @@ from emppi_ros.model import scene
 from emppi_ros.priors.distributions import Prior
 from emppi_ros.robots.robot import JointLimits, PositionLimits, Robot, command_of
 from emppi_ros.tasks import schema
-from emppi_ros.tasks.cost import Cost, Term
+from emppi_ros.tasks.cost import Cost, Stage, Term
 from emppi_ros.tasks.planner_config import PlannerConfig
 from emppi_ros.tasks.residuals import Residual
-from emppi_ros.tasks.stages import Stage
 
 if TYPE_CHECKING:
     from emppi_ros.tasks.task import Task

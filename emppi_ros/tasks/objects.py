@@ -45,31 +45,25 @@ class JointedObject(NamedTuple):
 TrackedObject = FreeObject | JointedObject
 
 
-def bind_free(model: mujoco.MjModel, name: str, settings: TrackedObjectConfig) -> FreeObject:
-    """Return an object with a free joint; SceneError if its body has none."""
-    body = prefix_errors(f'objects: {name}: body', scene.find, model, 'body', settings.body)
-    joint = model.body_jntadr[body]
-    if joint < 0 or model.jnt_type[joint] != scene.FREE:
-        raise SceneError(f'objects: {name}: body {settings.body!r} has no free joint')
-    return FreeObject(settings, int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]))
-
-
-def bind_jointed(model: mujoco.MjModel, name: str, settings: TrackedObjectConfig) -> JointedObject:
-    """Return an object on one joint; SceneError unless its parent is fixed to the world."""
-    body = prefix_errors(f'objects: {name}: body', scene.find, model, 'body', settings.body)
-    joint = model.body_jntadr[body]
-    if model.body_jntnum[body] != 1 or not scene.is_scalar(model, joint):
-        raise SceneError(
-            f'objects: {name}: body {settings.body!r} must have one joint, a hinge or slide'
-        )
-    if model.body_weldid[model.body_parentid[body]] != 0:
-        raise SceneError(f'objects: {name}: the parent of body {settings.body!r} moves')
+def bind_object(model: mujoco.MjModel, name: str, settings: TrackedObjectConfig) -> TrackedObject:
+    """Return an object; SceneError unless its joint is free, or the only one from the world."""
+    where = f'objects: {name}'
+    body = prefix_errors(f'{where}: body', scene.find, model, 'body', settings.body)
+    joint, is_free = int(model.body_jntadr[body]), settings.motion != 'jointed'
+    if is_free and (joint < 0 or model.jnt_type[joint] != scene.FREE):
+        raise SceneError(f'{where}: body {settings.body!r} has no free joint')
+    if not is_free and (model.body_jntnum[body] != 1 or not scene.is_scalar(model, joint)):
+        raise SceneError(f'{where}: body {settings.body!r} must have one joint, a hinge or slide')
     place, dof = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+    if is_free:
+        return FreeObject(settings, place, dof)
+    if model.body_weldid[model.body_parentid[body]] != 0:
+        raise SceneError(f'{where}: the parent of body {settings.body!r} moves')
     qpos = model.qpos0.copy()
     qpos[place] = 0.0
     data = scene.kinematics(model, qpos)
     position, rotation = data.xpos[body].copy(), data.xmat[body].reshape(3, 3).copy()
-    return JointedObject(settings, body, int(joint), place, dof, position, rotation)
+    return JointedObject(settings, body, joint, place, dof, position, rotation)
 
 
 def bind_blocks(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from emppi_ros.core import config
 from emppi_ros.core.config import between, fraction, key, non_negative, one_of, positive
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import Parameter
@@ -16,7 +17,6 @@ from emppi_ros.tasks.planner_config import PlannerConfig
 
 _SMALLEST, _LARGEST = 0.1, 10.0  # factors of size
 _LEARNED_DOF = 4.0  # contacts cause outliers far beyond a Gaussian's
-_LENGTH_TOLERANCE = 0.01  # of quaternions
 
 
 @dataclass(frozen=True)
@@ -210,8 +210,7 @@ class BeliefConfig:
         'null: none',
     )
     object_gain: float = fraction(
-        0.2,
-        doc='gain by which particles correct their object pose to each measured one',
+        0.2, doc='gain by which particles correct their object pose to each measured one'
     )
     joint_gain: float = fraction(
         1.0,
@@ -275,17 +274,11 @@ class DepthCameraConfig:
     camera: str = key(
         '', doc='camera of the scene that it is at; default: where videos are taken from'
     )
-    position: tuple[float, ...] | None = key(
-        None,
-        check=lambda value: len(value) == 3,
-        allowed='3 numbers',
-        doc='position in the world [m], in place of `camera`',
+    position: tuple[float, ...] | None = config.position(
+        doc='position in the world [m], in place of `camera`'
     )
-    quaternion: tuple[float, ...] | None = key(
-        None,
-        check=lambda value: len(value) == 4 and abs(math.hypot(*value) - 1.0) < _LENGTH_TOLERANCE,
-        allowed='a unit quaternion w, x, y, z',
-        doc='orientation of its optical frame: x right, y down, z ahead',
+    quaternion: tuple[float, ...] | None = config.quaternion(
+        doc='orientation of its optical frame: x right, y down, z ahead'
     )
     fovy_deg: float = between(1.0, 170.0, 42.0, doc='vertical field of view, with `position`')
     baseline_m: float = positive(0.075, doc='distance of the two images that are matched')
@@ -342,10 +335,7 @@ class SimulationConfig:
         'mujoco', 'drake', default='mujoco', doc='physics engine; Drake is the extra `drake`'
     )
     command_delay_s: float = between(
-        0.0,
-        1.0,
-        0.0,
-        doc='time from a command to its effect, in addition to that of a parameter',
+        0.0, 1.0, 0.0, doc='time from a command to its effect, in addition to that of a parameter'
     )
     joint_friction: Mapping[str, float] = key(
         {},

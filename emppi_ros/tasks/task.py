@@ -20,9 +20,8 @@ from emppi_ros.priors.distributions import Prior
 from emppi_ros.priors.joint_prior import JointPrior
 from emppi_ros.robots.robot import Robot, RobotMap, bind, load_robot
 from emppi_ros.tasks import model_task, objects, schema
-from emppi_ros.tasks.cost import bind_residual
+from emppi_ros.tasks.cost import Stage, bind_probe, bind_residual, bind_stages
 from emppi_ros.tasks.residuals import Residual, norm
-from emppi_ros.tasks.stages import Stage, bind_probe, bind_stages
 
 _MESHES = (mujoco.mjtGeom.mjGEOM_MESH.value, mujoco.mjtGeom.mjGEOM_SDF.value)
 
@@ -84,10 +83,11 @@ class Task:
         self.jointed: dict[str, objects.JointedObject] = {}
         for name, data in file.objects.items():
             settings = config.build(schema.TrackedObjectConfig, data, f'objects: {name}')
-            if settings.motion == 'jointed':
-                self.jointed[name] = objects.bind_jointed(self.model, name, settings)
+            item = objects.bind_object(self.model, name, settings)
+            if isinstance(item, objects.JointedObject):
+                self.jointed[name] = item
             else:
-                self.objects[name] = objects.bind_free(self.model, name, settings)
+                self.objects[name] = item
         tracked: dict[str, objects.TrackedObject] = {**self.objects, **self.jointed}
         # all objects whose poses a tracker reports
         self.tracked = {name: item.settings for name, item in tracked.items()}
@@ -143,12 +143,12 @@ class Task:
         changed.probe_cost = bind_probe(self.model, changed.file)
         return changed
 
-    def with_prior_text(self, text: str, where: str) -> 'Task':
-        """Return this task with the prior in a YAML text, unless empty; `where` is for errors."""
+    def with_prior_text(self, text: str) -> 'Task':
+        """Return this task with the prior in a YAML text, unless it is empty."""
         if not text:
             return self
-        changed = copy.copy(self)
-        changed.prior = prior_file.parse(text, self.parameters, self.priors, where, self.name)
+        changed, data = copy.copy(self), config.parse(text, 'prior', prior_file.MAX_CHARACTERS)
+        changed.prior = prior_file.bind(data, self.parameters, self.priors, 'prior', self.name)
         return changed
 
     @property

@@ -83,16 +83,6 @@ def at(width: int, height: int, fovy_deg: float, position: Array, matrix: Array)
     return Camera(width, height, focal, focal, *middle, place, turn)
 
 
-def looking_at(width: int, height: int, fovy_deg: float, position: Array, target: Array) -> Camera:
-    """Return a camera at a place whose middle shows a target, with the world's z upwards."""
-    ahead = np.asarray(target, float) - position
-    ahead /= np.linalg.norm(ahead)
-    right = np.cross(ahead, [0.0, 0.0, 1.0])
-    right /= np.linalg.norm(right)
-    matrix = np.column_stack([right, np.cross(ahead, right), ahead])
-    return at(width, height, fovy_deg, position, matrix)
-
-
 def from_model(model: mujoco.MjModel, name: str, width: int, height: int) -> Camera:
     """Return a camera of a scene, at the initial positions; SceneError if there is none."""
     index = scene.find(model, 'camera', name)

@@ -43,8 +43,7 @@ def read_depth(message: Any) -> Array:
         )
     raw = np.frombuffer(message.data, np.uint8, message.step * message.height)
     rows = np.ascontiguousarray(raw.reshape(message.height, message.step)[:, :least])
-    depth: Array = scale * rows.view(kind).astype(np.float64)
-    return depth
+    return scale * rows.view(kind).astype(np.float64)
 
 
 def read_camera(message: Any, pose: Pose) -> Camera:

@@ -1,10 +1,4 @@
-"""
-Depth videos: an NPZ file, or a folder of 16-bit PNG files with a `camera.yaml`.
-
-An NPZ file has `depth` (T, h, w) [m] (0 or NaN: none), `time_s` (T,), `intrinsics` (fx, fy, cx,
-cy) [px], `camera_position` (3,) [m] and `camera_quaternion` (4,) wxyz of the optical frame in the
-world, and optionally `mask` (T, h, w), true where parts may be.
-"""
+"""Depth videos: NPZ files, or folders of 16-bit PNG files, as docs/tracking.md describes them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

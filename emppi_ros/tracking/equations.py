@@ -106,9 +106,7 @@ def solve_along(equations: PoseEquations, basis: Array, radius: float) -> Displa
     covariance = (vectors * variance) @ vectors.T
     projection = (vectors * shown) @ vectors.T
     return Displacement(
-        basis @ step,
-        basis @ covariance @ basis.T,
-        basis @ projection @ np.linalg.inv(basis),
+        basis @ step, basis @ covariance @ basis.T, basis @ projection @ np.linalg.inv(basis)
     )
 
 

@@ -16,13 +16,7 @@ from emppi_ros.tracking import equations, outlines, surfaces
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.equations import NOTHING_KNOWN, Displacement, PoseEquations
 from emppi_ros.tracking.outlines import View
-from emppi_ros.tracking.renderer import (
-    NOTHING,
-    Background,
-    MovingBackground,
-    PartRenderer,
-    Window,
-)
+from emppi_ros.tracking.renderer import NOTHING, Background, MovingBackground, PartRenderer, Window
 
 TUKEY = 4.685  # standard deviations: 95 % efficiency for normal errors
 FAR = 1e3  # m: depth of what a mask says is no part
@@ -97,11 +91,7 @@ class TrackedParts:
             return (observed < background - TUKEY * self.noise(observed)) & (observed < FAR)
 
     def move_robot(self, joints: Mapping[str, float]) -> None:
-        """
-        Move joints of the scene behind the parts to positions [rad or m], if it is known.
-
-        SceneError if a joint is unknown, or no hinge or slide.
-        """
+        """Move hinges and slides of a known scene [rad or m]; SceneError for other joints."""
         if not self._is_known:
             return
         robot = self.background
@@ -199,12 +189,7 @@ class Fit(NamedTuple, Generic[P]):
 
 
 def fit_widely(tracked: TrackedParts, guess: P, image: Array) -> Fit[P]:
-    """
-    Return the fit from a guess; parts that fit badly are aligned first, if that is better.
-
-    Alignment converges from farther away, but takes what is beside a part for the part. `image`
-    has NaN where there is no depth.
-    """
+    """Return the fit from a guess; parts that fit badly are aligned first, if that is better."""
     fitted = fit(tracked, guess, image)
     evidence = fitted.evidence
     bad = (evidence.fits < _WELL) & (evidence.visible >= FEWEST_PIXELS)
@@ -222,11 +207,7 @@ def _quality(evidence: Evidence, parts: Bools) -> float:
 
 
 def fit(tracked: TrackedParts, placement: P, image: Array, farther: int = 1) -> Fit[P]:
-    """
-    Return the parts after Gauss-Newton steps.
-
-    Outlines are searched `farther` away than the settings say, by this factor.
-    """
+    """Return the parts after Gauss-Newton steps; `farther` multiplies the reach of outlines."""
     settings, moved = tracked.settings, np.inf
     reach = farther * settings.outline_reach_px
     for i in range(settings.iterations + 1):

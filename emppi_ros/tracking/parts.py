@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,25 +17,17 @@ from emppi_ros.tracking import renderer
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.fitting import TrackedParts, TrackerConfig
 
-_LENGTH_TOLERANCE = 0.01  # of quaternions
-
 
 @dataclass(frozen=True)
 class PartConfig:
     """A part, by its name."""
 
     body: str = config.key('', doc="body of the scene (the part's name)")
-    position: tuple[float, ...] | None = config.key(
-        None,
-        check=lambda value: len(value) == 3,
-        allowed='3 numbers',
-        doc='where its frame is in the first image [m] (as in the scene)',
+    position: tuple[float, ...] | None = config.position(
+        doc='where its frame is in the first image [m] (as in the scene)'
     )
-    quaternion: tuple[float, ...] | None = config.key(
-        None,
-        check=lambda value: len(value) == 4 and abs(math.hypot(*value) - 1.0) < _LENGTH_TOLERANCE,
-        allowed='a unit quaternion w, x, y, z',
-        doc='its orientation in the first image (as in the scene)',
+    quaternion: tuple[float, ...] | None = config.quaternion(
+        doc='its orientation in the first image (as in the scene)'
     )
 
 
@@ -59,17 +50,14 @@ class PartsFileConfig:
 
 
 class PartsFile(NamedTuple):
-    """A parts file with its scene."""
+    """Parts of a scene, and how to track them."""
 
-    settings: PartsFileConfig
+    names: tuple[str, ...]
     model: mujoco.MjModel  # with visual geoms
     bodies: tuple[int, ...]  # of each part
     start: Poses  # of the parts in the first image
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the parts."""
-        return tuple(self.settings.parts)
+    tracker: TrackerConfig
+    background: str = 'scene'  # as in `PartsFileConfig`
 
 
 def load_parts(path: Path) -> PartsFile:
@@ -88,7 +76,8 @@ def load_parts(path: Path) -> PartsFile:
         quaternion = kinematics.xquat[body] if part.quaternion is None else part.quaternion
         bodies.append(body)
         rows.append([*position, *quaternion])
-    return PartsFile(settings, model, tuple(bodies), from_rows(np.array(rows)))
+    names, start = tuple(settings.parts), from_rows(np.array(rows))
+    return PartsFile(names, model, tuple(bodies), start, settings.tracker, settings.background)
 
 
 def of_task(task: Task, settings: TrackerConfig) -> PartsFile:
@@ -96,16 +85,14 @@ def of_task(task: Task, settings: TrackerConfig) -> PartsFile:
     if not task.tracked:
         raise ConfigError(f'task {task.name!r} has no tracked object: no part to track')
     model = task.visual_model()
-    parts = {name: PartConfig(body=one.body) for name, one in task.tracked.items()}
-    bodies = tuple(scene.find(model, 'body', one.body) for one in parts.values())
-    start = renderer.body_poses(scene.kinematics(model, np.array(task.start().qpos)), bodies)
-    file = PartsFileConfig(scene=task.name, parts=parts, tracker=settings)
-    return PartsFile(file, model, bodies, start)
+    bodies = tuple(scene.find(model, 'body', one.body) for one in task.tracked.values())
+    start = renderer.body_poses(scene.kinematics(model, task.start().qpos), bodies)
+    return PartsFile(tuple(task.tracked), model, bodies, start, settings)
 
 
 def prepare_parts(file: PartsFile, camera: Camera) -> TrackedParts:
     """Return the parts as a camera sees them; SceneError if one has no visible geom."""
     background = None
-    if file.settings.background == 'scene':
+    if file.background == 'scene':
         background = renderer.render_background(file.model, file.bodies, camera)
-    return TrackedParts(file.settings.tracker, file.model, file.bodies, camera, background)
+    return TrackedParts(file.tracker, file.model, file.bodies, camera, background)

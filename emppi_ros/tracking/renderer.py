@@ -85,11 +85,7 @@ def cast(
 
 
 class PartRenderer:
-    """
-    Renders some bodies of a model, each at any pose and with what is welded to it.
-
-    The poses are written over those that joints allow, so parts need no joints of their own.
-    """
+    """Renders some bodies of a model, each at any pose and with what is welded to it."""
 
     def __init__(self, model: mujoco.MjModel, bodies: Sequence[int], camera: Camera) -> None:
         """Prepare rays and shapes; SceneError if a part has no visible geom."""
@@ -104,17 +100,16 @@ class PartRenderer:
         self._geoms = np.flatnonzero(self._part_of_geom != NOTHING)
         welded, data = np.flatnonzero(part_of != NOTHING), self._data
         start = body_poses(data, bodies)
-        groups = (
+        self._moving = list[tuple[Poses, Ints, Ints, Array, Array]]()
+        for index, owner, place, turn in (
             (self._geoms, self._part_of_geom[self._geoms], data.geom_xpos, data.geom_xmat),
             (welded, part_of[welded], data.xipos, data.ximat),
-        )
-        self._moving = [
-            (_local(start, owner, place[index], turn[index]), index, owner, place, turn)
-            for index, owner, place, turn in groups
-        ]
+        ):
+            local = start.at(owner).inverse() @ Poses(place[index], _matrices(turn[index]))
+            self._moving.append((local, index, owner, place, turn))
 
     def place(self, poses: Poses) -> None:
-        """Put the parts at poses (B)."""
+        """Put the parts at poses (B), which joints need not allow."""
         for local, index, owner, positions, matrices in self._moving:
             moved = poses.at(owner) @ local
             positions[index], matrices[index] = moved.position, moved.rotation.reshape(-1, 9)
@@ -138,11 +133,7 @@ class PartRenderer:
 def render_scene(
     model: mujoco.MjModel, data: mujoco.MjData, camera: Camera, without: Sequence[int] = ()
 ) -> Array:
-    """
-    Return the depth image (h, w) of a scene in a state; inf where nothing is.
-
-    Bodies in `without`, and what is welded to them, are left out.
-    """
+    """Return the depth image (h, w) of a scene, inf where nothing is, without some bodies."""
     if without:
         model = copy.copy(model)
         hide(model, part_of_bodies(model, without)[model.geom_bodyid] != NOTHING)
@@ -157,11 +148,7 @@ def render_background(model: mujoco.MjModel, bodies: Sequence[int], camera: Came
 
 
 class SceneRenderer:
-    """
-    Renders a scene again and again, of which only some bodies move.
-
-    What is fixed is rendered once; rays are cast only where something that moves may be seen.
-    """
+    """Renders a scene again and again, with rays only where something that moves may be seen."""
 
     def __init__(self, model: mujoco.MjModel, camera: Camera, without: Sequence[int] = ()) -> None:
         """Render what is fixed; bodies in `without`, and what is welded to them, are left out."""
@@ -239,13 +226,6 @@ def hide(model: mujoco.MjModel, geoms: Bools) -> None:
     model.geom_rgba[geoms, 3] = 0.0
 
 
-def _local(poses: Poses, owner: Ints, positions: Array, matrices: Array) -> Poses:
-    """Return poses in the frames of their owners."""
-    back = np.swapaxes(poses.rotation[owner], -1, -2)
-    offset = positions - poses.position[owner]
-    return Poses(np.einsum('bij,bj->bi', back, offset), back @ _matrices(matrices))
-
-
 def _matrices(flat: Array) -> Array:
     return np.reshape(flat, (-1, 3, 3)).copy()
 
@@ -271,11 +251,7 @@ class MovingBackground(Background):
     """A scene without its parts, at positions of joints; rendered only where it is asked for."""
 
     def __init__(
-        self,
-        model: mujoco.MjModel,
-        bodies: Sequence[int],
-        joints: Sequence[str],
-        camera: Camera,
+        self, model: mujoco.MjModel, bodies: Sequence[int], joints: Sequence[str], camera: Camera
     ) -> None:
         """
         Prepare a scene without some bodies.

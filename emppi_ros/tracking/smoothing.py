@@ -1,17 +1,11 @@
 """
-Poses of a part in a whole video, from its poses in single images: a smoother over time.
+Poses of a part in a whole video, from its poses in single images: a smoother (docs/tracking.md).
 
-The centre of a part moves at a constant velocity, and the part turns at a constant angular
-velocity; both are changed by white accelerations. These may be larger along some axes of the
-world than along others, and vanish along some, as for a part on a table. Their spectral
-densities, the standard deviations of the first rates, and a factor of the covariances of the given
-poses are the most likely ones. In an interval with an impact accelerations are larger: they have
-Student's t distribution.
-
-The density of an axis along which nothing moves has its largest likelihood at 0, although larger
-ones explain the video about as well. As Chung et al. (2013, "A nondegenerate penalized likelihood
-estimator for variance parameters in multilevel models") we add the logarithm of the standard
-deviation to the log likelihood, which keeps it away from 0, and covariances honest.
+Velocities of its centre and rotation are changed by white accelerations along the axes of the
+world. Their densities, the standard deviations of the first rates, and a factor of the covariances
+of the given poses are the most likely ones, with a penalty that keeps densities away from 0 (Chung
+et al., 2013, "A nondegenerate penalized likelihood estimator for variance parameters in multilevel
+models"). In an interval with an impact accelerations have Student's t distribution.
 """
 
 from collections.abc import Sequence
@@ -111,7 +105,7 @@ def smooth(time: Array, given: PoseSeries, shape: Shape) -> PoseSeries:
     smoothed, covariance = _smooth_images(images, int(shown.sum()))
     kept = (vectors * shown[:, None, :]) @ np.swapaxes(vectors, -1, -2)
     step = np.einsum('tij,tj->ti', kept, _displacement(centres, smoothed, shape.radius))
-    rotation = _turns(step[:, 3:] / shape.radius) @ given.rotation
+    rotation = Rotation.from_rotvec(step[:, 3:] / shape.radius).as_matrix() @ given.rotation
     unknown = (vectors * np.where(shown, 0.0, values)[:, None, :]) @ np.swapaxes(vectors, -1, -2)
     back = np.linalg.inv(_to_centres(rotation @ shape.centre, shape.radius))
     return PoseSeries(
@@ -133,10 +127,6 @@ def _displacement(before: Poses, after: Poses, radius: float) -> Array:
     return np.concatenate([after.position - before.position, radius * vectors], axis=1)
 
 
-def _turns(vectors: Array) -> Array:
-    return np.asarray(Rotation.from_rotvec(vectors).as_matrix(), np.float64)
-
-
 def _smooth_images(images: _Images, dimensions: int) -> tuple[Poses, Array]:
     """Return poses of the centre, and covariances (T, 6, 6) of displacements of the surface."""
     steps, radius = np.diff(images.time), images.radius
@@ -155,7 +145,7 @@ def _smooth_images(images: _Images, dimensions: int) -> tuple[Poses, Array]:
         moved, covariance = fitted.states.mean, fitted.factor * fitted.states.covariance[:, :6, :6]
         centres = Poses(
             motion.centres.position + moved[:, :3],
-            _turns(moved[:, 3:6] / radius) @ motion.centres.rotation,
+            Rotation.from_rotvec(moved[:, 3:6] / radius).as_matrix() @ motion.centres.rotation,
         )
         motion = _PartMotion(centres, motion.rate + moved[:, 6:])
         squares = scale * kalman_smoother.noise_squares(fitted.states, fitted.noise, fitted.factor)
@@ -171,7 +161,7 @@ def _linearize(images: _Images, about: _PartMotion) -> LinearSystem:
     """Return the system of displacements and changes of rates, without noise and first rates."""
     steps = np.diff(images.time)[:, None]
     moved = steps * about.rate[:-1]
-    turns = _turns(moved[:, 3:] / images.radius)
+    turns = Rotation.from_rotvec(moved[:, 3:] / images.radius).as_matrix()
     here, there = about.centres.at(slice(-1)), about.centres.at(slice(1, None))
     ahead = Poses(here.position + moved[:, :3], turns @ here.rotation)
     off = _displacement(there, ahead, images.radius)
@@ -201,11 +191,7 @@ def _fit(
     system: LinearSystem, unit: Array, dimensions: int, start: Array,
     bounds: Sequence[tuple[float, float]],
 ) -> _Fitted:  # fmt: skip
-    """
-    Return the most likely log standard deviations, and the states.
-
-    Covariances are multiplied by the factor that is the most likely one for each of them.
-    """
+    """Return the most likely log standard deviations and factor of all covariances, and states."""
 
     def at(log_sd: Array) -> _Fitted:
         variances = np.exp(2.0 * log_sd)

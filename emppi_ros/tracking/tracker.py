@@ -1,13 +1,8 @@
 """
-Poses of rigid parts in depth images, by inverse rendering.
+Poses of rigid parts in depth images, by inverse rendering (docs/tracking.md).
 
-The poses whose rendered depth fits an image best are found by Gauss-Newton steps, from where the
-parts would be at constant velocity. Where that fits badly, a few steps of point-to-plane
-alignment, which converge from farther away, come first. Errors have robust weights, in units of
-noise that grows with the square of depth. Directions that the image does not show, such as the
-roll of a cylinder, stay as they were and get a large covariance. A part that seems to have turned
-abruptly, as into an orientation that looks alike, is fitted again from the rotation that was
-predicted.
+Directions that an image does not show, such as the roll of a cylinder, stay as they were and get a
+large covariance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -93,28 +88,24 @@ class PartTracker:
         image = tracked.prepare(self.time, time, image, mask)
         guess = FreeParts(self._predict(time))
         fitted = fitting.fit_widely(tracked, guess, image)
-        status = judge(tracked, fitted.evidence)
-        if set(status) != {TRACKED}:
-            missing_s = np.nan_to_num(time - self._seen_at)
-            fitted, status = _find_again(tracked, fitted, status, image, self.poses, missing_s)
-        fitted, status = _reject_jumps(tracked, guess.poses, fitted, status, image)
-        poses = fitted.placement.poses
+        missing_s = np.nan_to_num(time - self._seen_at)
+        fitted = _find_again(tracked, fitted, image, self.poses, missing_s)
+        fitted = _reject_jumps(tracked, guess.poses, fitted, image)
+        status, poses = judge(tracked, fitted.evidence), fitted.placement.poses
         steps = fitted.placement.steps(tracked, fitted.equations)
         self.velocity = self._velocity(poses, steps, status, time)
         is_seen = np.array([one == TRACKED for one in status])
         self._seen_at = np.where(is_seen, time, self._seen_at)
         self.time, self.poses, self._status = time, poses.where(is_seen, self.poses), status
-        estimates = []
+        covariances, fits = [], fitted.evidence.fits.tolist()
         for part, (step, what) in enumerate(zip(steps, status, strict=True)):
-            (position, rotation), shape = poses.at(part), tracked.shapes[part]
             if step is None or what != TRACKED:
-                arm = rotation @ shape.centre
-                covariance = equations.solve(NOTHING_KNOWN, arm, shape.radius).covariance
+                shape = tracked.shapes[part]
+                arm = poses.rotation[part] @ shape.centre
+                covariances.append(equations.solve(NOTHING_KNOWN, arm, shape.radius).covariance)
             else:
-                covariance = step.covariance * fitted.evidence.scale[part]
-            share = float(fitted.evidence.fits[part])
-            estimates.append(PartEstimate(position, rotation, covariance, what, share))
-        return estimates
+                covariances.append(step.covariance * fitted.evidence.scale[part])
+        return list(map(PartEstimate, *poses, covariances, status, fits))
 
     def _predict(self, time: float) -> Poses:
         """Return where the parts are at a time, at constant velocity of their centres."""
@@ -128,11 +119,7 @@ class PartTracker:
         return Poses(position, rotation)
 
     def _velocity(
-        self,
-        poses: Poses,
-        steps: Sequence[Displacement | None],
-        status: Sequence[str],
-        time: float,
+        self, poses: Poses, steps: list[Displacement | None], status: Sequence[str], time: float
     ) -> Array:
         """Return velocities (B, 6) of the parts, along directions that the image shows."""
         velocity = np.zeros_like(self.velocity)
@@ -159,20 +146,11 @@ def judge(tracked: TrackedParts, evidence: Evidence) -> tuple[str, ...]:
 
 
 def _reject_jumps(
-    tracked: TrackedParts,
-    guess: Poses,
-    fitted: Fit[FreeParts],
-    status: tuple[str, ...],
-    image: Array,
-) -> tuple[Fit[FreeParts], tuple[str, ...]]:
-    """
-    Return fit and status after parts that turned abruptly are fitted from the guessed rotation.
-
-    Where this ends in another orientation, the jump has to explain the image better: several
-    orientations may look alike, and a part that is nearly hidden may fit in many.
-    """
+    tracked: TrackedParts, guess: Poses, fitted: Fit[FreeParts], image: Array
+) -> Fit[FreeParts]:
+    """Return the fit after parts that turned abruptly are fitted from the guessed rotation."""
     for part in np.flatnonzero(_angles(guess, fitted.placement.poses) > _JUMP_RAD).tolist():
-        if status[part] != TRACKED:
+        if judge(tracked, fitted.evidence)[part] != TRACKED:
             continue
         poses = fitted.placement.poses
         turn, centre = guess.rotation[part], tracked.shapes[part].centre
@@ -180,10 +158,9 @@ def _reject_jumps(
         other = fitting.fit(tracked, FreeParts(_with_part(poses, part, place, turn)), image)
         is_other = _angles(other.placement.poses, poses)[part] > _JUMP_RAD
         least = _gain(fitted) - (_JUMP_GAIN if is_other else 0.0)
-        judged = judge(tracked, other.evidence)
-        if judged[part] == TRACKED and _gain(other) > least:
-            fitted, status = other, judged
-    return fitted, status
+        if judge(tracked, other.evidence)[part] == TRACKED and _gain(other) > least:
+            fitted = other
+    return fitted
 
 
 def _angles(first: Poses, second: Poses) -> Array:
@@ -212,31 +189,23 @@ class _Cluster(NamedTuple):
 
 
 def _find_again(
-    tracked: TrackedParts,
-    fitted: Fit[FreeParts],
-    status: tuple[str, ...],
-    image: Array,
-    last: Poses,
-    missing_s: Array,
-) -> tuple[Fit[FreeParts], tuple[str, ...]]:
+    tracked: TrackedParts, fitted: Fit[FreeParts], image: Array, last: Poses, missing_s: Array
+) -> Fit[FreeParts]:
     """
     Search parts that are not tracked among what no part explains; return poses that fit.
 
-    They are searched where they may have moved since they were seen at the poses `last`, which was
-    `missing_s` (B,) ago.
-
-    A pose counts if it has the right depths and explains most of a cluster of pixels: what moves
-    in front of a part, such as a robot, is not taken for it.
+    They may have moved since they were seen at poses `last`, `missing_s` (B,) ago. A pose counts
+    if it explains most of a cluster: what moves in front of a part is not taken for it.
     """
     turns = Rotation.random(_HYPOTHESES, random_state=np.random.default_rng(0)).as_matrix()
-    for part, what in enumerate(status):
-        if what == TRACKED:
+    for part, status in enumerate(judge(tracked, fitted.evidence)):
+        if status == TRACKED:
             continue
         best, poses, where = 0.0, None, None
         shape = tracked.shapes[part]
         centre = last.position[part] + last.rotation[part] @ shape.centre
         farthest = tracked.settings.reach_m + shape.radius + _SPEED * missing_s[part]
-        for cluster in _unexplained(tracked, fitted.placement.poses, status, image):
+        for cluster in _unexplained(tracked, fitted, image):
             if np.linalg.norm(cluster.centre - centre) > farthest:
                 continue
             for turn in (last.rotation[part], *turns):
@@ -254,8 +223,8 @@ def _find_again(
         again = fitting.fit(tracked, FreeParts(poses), image)
         score = _score(tracked, again.placement.poses, part, where, image)
         if score > _ENOUGH and again.evidence.scale[part] < _GOOD:
-            fitted, status = again, judge(tracked, again.evidence)
-    return fitted, status
+            fitted = again
+    return fitted
 
 
 def _score(
@@ -272,13 +241,12 @@ def _score(
     return float(right.sum()) / max(either, 1)
 
 
-def _unexplained(
-    tracked: TrackedParts, poses: Poses, status: Sequence[str], image: Array
-) -> list[_Cluster]:
+def _unexplained(tracked: TrackedParts, fitted: Fit[FreeParts], image: Array) -> list[_Cluster]:
     """Return the largest clusters in front that no tracked part explains."""
     behind = tracked.background.crop(Window(0, image.shape[0], 0, image.shape[1]))
     front = tracked.is_foreground(image, behind)
-    view, window = fitting.look(tracked, poses, image)
+    view, window = fitting.look(tracked, fitted.placement.poses, image)
+    status = judge(tracked, fitted.evidence)
     known = np.isin(view.part, [i for i, one in enumerate(status) if one == TRACKED])
     with np.errstate(invalid='ignore'):
         error = np.abs(view.observed - view.depth)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -21,9 +22,12 @@ from emppi_ros.viz.report.recording import RunRecord
 from emppi_ros.viz.report.video import true_model
 
 
-def count(task: Task, record: RunRecord) -> int:
-    """Return the number of images of a run."""
-    return len(_rows(task, record))
+def image_rows(task: Task, record: RunRecord) -> npt.NDArray[np.int64]:
+    """Return the rows of a record that are nearest to the times of images."""
+    rate = task.simulation.depth_camera.rate_hz
+    due = np.arange(0.0, record.times[-1] + 1e-9, 1.0 / rate) + record.times[0]
+    rows = np.clip(np.searchsorted(record.times, due - 1e-9), 0, len(record.times) - 1)
+    return np.unique(rows)
 
 
 def write(
@@ -33,16 +37,15 @@ def write(
     settings, model = task.simulation.depth_camera, true_model(task, record)
     view, rng = depth_camera(task, model), np.random.default_rng(seed)
     renderer, data = SceneRenderer(model, view), mujoco.MjData(model)
-    images = np.empty((count(task, record), settings.height, settings.width), np.float32)
-    for i, row in enumerate(_rows(task, record)):
-        data.qpos[:] = record.qpos[row]
+    rows, images = image_rows(task, record), list[Any]()
+    for qpos in record.qpos[rows]:
+        data.qpos[:] = qpos
         mujoco.mj_kinematics(model, data)
-        images[i] = add_noise(settings, renderer.render(data), rng)
-        progress(i + 1)
-    time = record.times[_rows(task, record)]
-    depth_video.write(path, DepthVideo(view, time, lambda i: images[i]))
+        images.append(add_noise(settings, renderer.render(data), rng).astype(np.float32))
+        progress(len(images))
+    depth_video.write(path, DepthVideo(view, record.times[rows], images.__getitem__))
     beside = path.with_suffix('.truth.csv')
-    tables.write(beside, true_poses(model, time, record.qpos[_rows(task, record)]))
+    tables.write(beside, true_poses(model, record.times[rows], record.qpos[rows]))
     return beside
 
 
@@ -58,11 +61,3 @@ def true_poses(model: mujoco.MjModel, time: Array, qpos: Array) -> list[Signal]:
         for body in moving
         if model.body(body).name
     ]  # fmt: skip
-
-
-def _rows(task: Task, record: RunRecord) -> npt.NDArray[np.int64]:
-    """Return the rows of a record that are nearest to the times of images."""
-    rate = task.simulation.depth_camera.rate_hz
-    due = np.arange(0.0, record.times[-1] + 1e-9, 1.0 / rate) + record.times[0]
-    rows = np.clip(np.searchsorted(record.times, due - 1e-9), 0, len(record.times) - 1)
-    return np.unique(rows)

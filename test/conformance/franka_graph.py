@@ -75,7 +75,7 @@ class Operator(Node):
         angle = 2 * np.pi * now / TURN_S
         place = CENTRE + RADIUS * np.array([np.cos(angle), np.sin(angle), 0.0])
         pose = Pose(place, np.array([1.0, 0.0, 0.0, 0.0]))
-        self._target.publish(convert.write_pose(self._robot, now, pose))
+        self._target.publish(convert.write_pose(self._robot.frame, now, pose))
 
     def _hear(self, message):
         for status in message.status:

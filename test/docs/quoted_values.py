@@ -6,7 +6,7 @@ from math import ceil
 import numpy as np
 from published import ends, median_s, rate, rows, runs, said, task
 
-from emppi_ros.calibration import statistics
+from benchmarks import means
 
 CHEETAH, PUSH = 'halfcheetah_backflip', 'panda_push'
 PICKUP = {'folder': 'results_belief', 'task': 'fr3_pickup', 'world': 'jump'}
@@ -131,7 +131,7 @@ def ends_better():
         last[row['planner']][row['seed']] = row['final_reward']
     own = last['emppi']
     less = [
-        statistics.mean([own[seed] - other for seed, other in of.items()])
+        means.mean([own[seed] - other for seed, other in of.items()])
         for planner, of in last.items()
         if planner.startswith('judo')
     ]
@@ -219,7 +219,7 @@ def reward_less(kind):
         if row['rewards']
         for a, b in zip(row['rewards'][kind], row['rewards_with_truth'][kind], strict=True)
     ]
-    return list(statistics.mean(less)[:3])
+    return list(means.mean(less)[:3])
 
 
 def payload():

@@ -153,7 +153,7 @@ class ExternalSimulator(Node):
             for name, publisher in self._poses.items():
                 at = self._task.objects[name].qpos
                 pose = Pose(start[at : at + 3], start[at + 3 : at + 7])
-                publisher.publish(convert.write_pose(self._task.robot, self._now, pose))
+                publisher.publish(convert.write_pose(self._task.robot.frame, self._now, pose))
             rejected = self._forward.rejected + self._trajectory.rejected
             self._report.publish(String(data=f'{self._fastest} {rejected}'))
         self._clock.publish(Clock(clock=state.header.stamp))

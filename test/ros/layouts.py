@@ -10,7 +10,7 @@ from visualization_msgs.msg import MarkerArray
 
 from emppi_ros.core import paths
 from emppi_ros.nodes.markers import node
-from emppi_ros.nodes.topics.cost import COST
+from emppi_ros.nodes.markers.conversion import COST
 from emppi_ros.nodes.topics.task import STAGE
 
 DIAGNOSTICS = '/diagnostics'

@@ -60,7 +60,7 @@ def test_a_door_that_somebody_opens_becomes_the_prior_of_the_belief(harness, tmp
         if i == 30:  # nothing has moved yet
             harness.spin_until(lambda: heard)
             assert last()['joint'] == 'undecided' and not (tmp_path / 'known').exists()
-        poses.publish(convert.write_pose(task.robot, stamp, pose))
+        poses.publish(convert.write_pose(task.robot.frame, stamp, pose))
         harness.spin_for(0.0)
     harness.spin_until(lambda: last()['joint'] == 'revolute')
     assert last()['log_odds'] > 3.0  # odds of 20 to 1
@@ -102,7 +102,7 @@ def test_a_live_tree_is_that_of_a_bag_with_the_same_poses_and_covariances(harnes
         if i % 4 == 0:  # the height is not seen
             covariance[2, 2] += 100.0**2
         messages = (
-            convert.write_pose(task.robot, stamp, pose),
+            convert.write_pose(task.robot.frame, stamp, pose),
             convert.write_uncertain_pose(task.robot.frame, stamp, pose, covariance),
         )
         for publisher, message in zip((poses, known), messages, strict=True):
@@ -132,7 +132,7 @@ def test_poses_in_another_frame_are_named_and_left_out(harness):
     poses = harness.publisher(PoseStamped, 'tracking/handle')
     harness.spin_until(lambda: node.state == 'active' and poses.get_subscription_count())
     _, pose = next(opened(task))
-    poses.publish(convert.write_pose_in('camera', 1.0, pose))
+    poses.publish(convert.write_pose('camera', 1.0, pose))
     harness.spin_until(lambda: harness.says('articulation')[0] == WARN)
     assert "tracking/handle: pose in frame 'camera'" in harness.says('articulation')[1]
     assert node._history.open is None

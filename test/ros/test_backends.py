@@ -36,8 +36,8 @@ class DummyBackend(Backend):
         self.commands = []
 
     def send(self, cycle):
-        self.commands.append(cycle.value)
-        return cycle.value
+        self.commands.append(cycle.command.value)
+        return cycle.command.value
 
 
 BACKEND = DummyBackend

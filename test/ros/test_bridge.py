@@ -291,7 +291,7 @@ def test_it_brakes_when_deactivated_and_is_disarmed_after(harness, robot):
 
 def test_without_autostart_it_waits_for_its_transitions(harness, robot):
     node = harness.make(BridgeNode, autostart=False, **PATIENT)
-    harness.spin_until(lambda: node.follow.ready)
+    harness.spin_until(lambda: node.follow.newest)
     assert node.state == 'unconfigured'
     for number, state in (
         (Transition.TRANSITION_CONFIGURE, 'inactive'),

@@ -35,8 +35,8 @@ class MeasuringBackend(Backend):
         self._stamp, self.states = clock.stamp_now(), []
 
     def send(self, cycle):
-        self._velocity[self._rows] = cycle.value
-        return cycle.value
+        self._velocity[self._rows] = cycle.command.value
+        return cycle.command.value
 
     def measure(self):
         now = self._clock.stamp_now()
@@ -86,6 +86,6 @@ def test_the_measured_robot_follows_plans_when_armed(harness, command_loop):
     harness.spin_until(lambda: command_loop.commander.ready)
     command_loop.arm()
     harness.spin_until(lambda: applied and np.allclose(applied[-1].velocity, SPEED))
-    assert command_loop.machine.phase is Phase.MOVING
+    assert command_loop.commander.machine.phase is Phase.MOVING
     moved = command_loop.backend.states[-1].position - np.array(robot.home)
     assert np.all(moved > 0.0)

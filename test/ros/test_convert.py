@@ -117,7 +117,7 @@ def test_bad_joint_states_are_named_errors(spoil, words):
 
 def test_pose_round_trip_changes_the_order_of_quaternions():
     pose = Pose(np.array([1.0, 2.0, 3.0]), np.array([0.5, -0.5, 0.1, 0.7]))
-    message = convert.write_pose(ROBOT, 3.5, pose)
+    message = convert.write_pose(ROBOT.frame, 3.5, pose)
     assert message.pose.orientation.w == 0.5 and message.pose.orientation.z == 0.7
     stamp, back = convert.read_pose(ROBOT, message)
     assert stamp == 3.5
@@ -126,7 +126,7 @@ def test_pose_round_trip_changes_the_order_of_quaternions():
 
 
 def test_pose_of_another_frame_names_both():
-    message = convert.write_pose(ROBOT, 0.0, Pose(np.zeros(3), np.array([1.0, 0, 0, 0])))
+    message = convert.write_pose(ROBOT.frame, 0.0, Pose(np.zeros(3), np.array([1.0, 0, 0, 0])))
     message.header.frame_id = 'camera'
     with pytest.raises(PoseError, match="'camera'.*'panda_link0'"):
         convert.read_pose(ROBOT, message)

@@ -217,7 +217,7 @@ def test_the_robot_itself_says_where_it_is_and_what_it_follows(connect, world):
     measured = backend.measure()
     assert np.allclose(measured.position, HOME)
     sent(backend, world)
-    until(lambda: np.any(backend.connection.reading.following))
+    until(lambda: np.any(backend.connection.following))
     assert np.allclose(backend.send(BackendCommand(0.0, COMMAND, HOME, True)), SPEED)
     until(lambda: backend.measure() is not None)
     assert backend.measure() is None or backend.measure() is None  # the same is told only once

@@ -1,5 +1,6 @@
 """Problems of the graph are reported within two seconds, and none in a sound graph."""
 
+import functools
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.bridge import faults
 from emppi_ros.nodes.bridge import graph_monitor
-from emppi_ros.nodes.bridge.graph_monitor import TopicMonitor, TopicSpec
+from emppi_ros.nodes.bridge.graph_monitor import TopicSpec, check_topics
 from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.tools.process_group import isolated_environment
 
@@ -39,7 +40,7 @@ class Bridge(Node):
         heard = (STATES, PLAN, TASK)
         for topic in heard:
             self.create_subscription(topic.kind, topic.name, print, topic.profile)
-        self.watch = TopicMonitor(self, heard, [COMMANDS])
+        self.check = functools.partial(check_topics, self, heard, [COMMANDS])
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def bridge(harness):
     for topic in (STATES, PLAN, TASK):
         publish(harness, topic)
     harness.listen(COMMANDS.kind, f'/left/{COMMANDS.name}', COMMANDS.profile)
-    harness.spin_until(lambda: not made.watch.check(), 5.0)
+    harness.spin_until(lambda: not made.check(), 5.0)
     return made
 
 
@@ -81,30 +82,30 @@ def wait_for(harness, bridge, code, *words):
     """Return the one problem that is there within time; it has a code and words."""
 
     def there():  # the name of a node may come later than its topics
-        problems = bridge.watch.check()
+        problems = bridge.check()
         return len(problems) == 1 and all(word in problems[0].text for word in words)
 
     harness.spin_until(there, WITHIN_S)
-    (problem,) = bridge.watch.check()
+    (problem,) = bridge.check()
     assert problem.code == code
     return problem
 
 
 def test_nothing_is_found_in_a_sound_graph_however_often_one_looks(harness, bridge):
     for _ in range(20):
-        assert bridge.watch.check() == []
+        assert bridge.check() == []
         harness.spin_for(0.02)
 
 
 def test_topics_that_nobody_publishes_are_named_with_their_type(harness):
     made = harness.make(Bridge)
-    texts = [problem.text for problem in made.watch.check()]
+    texts = [problem.text for problem in made.check()]
     assert texts == [
         'no publisher on /left/joint_states (sensor_msgs/JointState)',
         'no publisher on /left/emppi/plan (trajectory_msgs/JointTrajectory)',
         'no publisher on /left/emppi/task (std_msgs/String)',
     ]
-    assert {problem.code for problem in made.watch.check()} == {graph_monitor.NO_PUBLISHER}
+    assert {problem.code for problem in made.check()} == {graph_monitor.NO_PUBLISHER}
 
 
 def test_a_second_publisher_is_named_and_gone_when_it_ends(harness, bridge):
@@ -113,7 +114,7 @@ def test_a_second_publisher_is_named_and_gone_when_it_ends(harness, bridge):
     problem = wait_for(harness, bridge, faults.SECOND_PUBLISHER, 'node /left/joystick also')
     assert problem.text.startswith('/left/controller/commands: ')
     other.destroy_publisher(publisher)
-    harness.spin_until(lambda: not bridge.watch.check(), WITHIN_S)
+    harness.spin_until(lambda: not bridge.check(), WITHIN_S)
 
 
 def test_a_second_bridge_of_the_very_same_name_is_found_and_both_find_it(harness, bridge):
@@ -121,19 +122,19 @@ def test_a_second_bridge_of_the_very_same_name_is_found_and_both_find_it(harness
     other.create_publisher(COMMANDS.kind, COMMANDS.name, COMMANDS.profile)
     words = 'another node named /left/bridge also publishes'
     wait_for(harness, bridge, faults.SECOND_PUBLISHER, words)
-    theirs = TopicMonitor(other, [], [COMMANDS])
-    harness.spin_until(theirs.check, WITHIN_S)
-    assert words in theirs.check()[0].text
+    theirs = functools.partial(check_topics, other, [], [COMMANDS])
+    harness.spin_until(theirs, WITHIN_S)
+    assert words in theirs()[0].text
 
 
 def test_a_bridge_that_publishes_nothing_yet_finds_whoever_does(harness):
     made = Node('bridge', context=harness.context)
     harness.nodes.append(made)
-    look = TopicMonitor(made, [], [COMMANDS])
-    assert look.check() == []
+    look = functools.partial(check_topics, made, [], [COMMANDS])
+    assert look() == []
     harness.publisher(COMMANDS.kind, COMMANDS.name, COMMANDS.profile)
-    harness.spin_until(look.check, WITHIN_S)
-    assert look.check()[0].code == faults.SECOND_PUBLISHER
+    harness.spin_until(look, WITHIN_S)
+    assert look()[0].code == faults.SECOND_PUBLISHER
 
 
 def test_a_publisher_of_another_type_is_named_with_both_types(harness, bridge, stranger):
@@ -191,18 +192,17 @@ def test_a_listener_that_cannot_hear_us_is_told_what_to_change(harness, bridge, 
 def test_a_subscriber_with_a_deadline_names_what_does_not_promise_one(harness):
     made = Node('bridge', context=harness.context)
     harness.nodes.append(made)
-    look = TopicMonitor(made, [STATES._replace(profile=DEADLINE)], [])
+    states = STATES._replace(profile=DEADLINE)
+    look = functools.partial(check_topics, made, [states], [])
     harness.publisher(STATES.kind, STATES.name)
-    harness.spin_until(
-        lambda: look.check() and look.check()[0].code == graph_monitor.QOS, WITHIN_S
-    )
-    assert 'this node cannot receive from node /tester: ' in look.check()[0].text
+    harness.spin_until(lambda: look() and look()[0].code == graph_monitor.QOS, WITHIN_S)
+    assert 'this node cannot receive from node /tester: ' in look()[0].text
 
 
 def test_both_policies_are_named_where_both_are_wrong(harness, bridge):
     publish(harness, TASK, profile=BEST_EFFORT)
-    harness.spin_until(lambda: len(bridge.watch.check()) == 2, WITHIN_S)
-    texts = ' '.join(problem.text for problem in bridge.watch.check())
+    harness.spin_until(lambda: len(bridge.check()) == 2, WITHIN_S)
+    texts = ' '.join(problem.text for problem in bridge.check())
     assert 'make it publish reliable' in texts and 'make it publish transient_local' in texts
 
 
@@ -222,14 +222,14 @@ def test_a_killed_bridge_stays_listed_no_longer_than_is_said(harness, bridge):
         [sys.executable, '-c', KILLED], env=isolated_environment(harness.domain)
     )
     try:
-        harness.spin_until(bridge.watch.check, 20.0)
+        harness.spin_until(bridge.check, 20.0)
         child.send_signal(signal.SIGKILL)
         child.wait()
         killed = time.monotonic()
         wait_for(
             harness, bridge, faults.SECOND_PUBLISHER, f'for up to {graph_monitor.LEASE_S:g} s'
         )
-        harness.spin_until(lambda: not bridge.watch.check(), graph_monitor.LEASE_S + 5.0)
+        harness.spin_until(lambda: not bridge.check(), graph_monitor.LEASE_S + 5.0)
         # 5 s for a busy machine; the lease counts from its last sign of life, at most 3 s before
         assert time.monotonic() - killed > graph_monitor.LEASE_S - 5.0
     finally:

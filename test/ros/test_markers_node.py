@@ -17,6 +17,7 @@ from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.common.diagnostics import OK
 from emppi_ros.nodes.common.graph import MARKERS, NodeSpec
 from emppi_ros.nodes.markers import node as markers
+from emppi_ros.nodes.markers.conversion import COST, NAME, TOTAL
 from emppi_ros.nodes.markers.node import (
     BELIEF_MARKERS,
     BELIEF_POINTS,
@@ -26,7 +27,6 @@ from emppi_ros.nodes.markers.node import (
 )
 from emppi_ros.nodes.planner.node import PlannerNode
 from emppi_ros.nodes.topics import candidates
-from emppi_ros.nodes.topics.cost import COST, NAME, TOTAL
 
 TASK = 'panda_push'
 TOPICS = {

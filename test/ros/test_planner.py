@@ -75,7 +75,7 @@ class World:
         for name, publisher in self._poses.items():
             item = self.task.objects[name]
             qpos = self.task.start().qpos[item.qpos : item.qpos + 7]
-            message = convert.write_pose(self.robot, stamp, Pose(qpos[:3], qpos[3:]))
+            message = convert.write_pose(self.robot.frame, stamp, Pose(qpos[:3], qpos[3:]))
             message.header.frame_id = self.frame
             publisher.publish(message)
 

@@ -21,10 +21,9 @@ from emppi_ros.nodes.depth_camera.node import DepthCameraNode
 from emppi_ros.nodes.markers.node import BELIEF_MARKERS, ROLLOUTS, MarkersNode
 from emppi_ros.nodes.planner.node import PlannerNode
 from emppi_ros.nodes.simulator.node import SimulatorNode
-from emppi_ros.nodes.simulator.sensors import STATE
 from emppi_ros.nodes.task_server.node import RunInputs, TaskServerNode
 from emppi_ros.nodes.topics import transforms
-from emppi_ros.nodes.topics.depth_images import TF_STATIC
+from emppi_ros.nodes.topics.depth_images import STATE, TF_STATIC
 from emppi_ros.nodes.topics.named_belief import NAMED
 from emppi_ros.nodes.tracker.node import TrackerNode
 

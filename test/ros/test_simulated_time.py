@@ -57,7 +57,7 @@ def test_the_bridge_waits_for_the_first_clock_and_says_so(harness, autostart):
         request = ChangeState.Request(transition=Transition(id=number))
         return harness.call(ChangeState, 'bridge/change_state', request).success
 
-    harness.spin_until(lambda: node.follow.ready)
+    harness.spin_until(lambda: node.follow.newest)
     if autostart:
         harness.spin_until(lambda: 'waiting for /clock' in harness.says('bridge')[1])
     else:

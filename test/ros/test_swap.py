@@ -18,7 +18,7 @@ from swaps import SwapGraph
 from emppi_ros.cli import main
 from emppi_ros.core.errors import EmppiError, SwapError
 from emppi_ros.nodes.common import qos
-from emppi_ros.nodes.switching import client
+from emppi_ros.nodes.planner import task_switch
 from emppi_ros.nodes.tools.process_group import unused_domain
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.task import task_text
@@ -118,7 +118,7 @@ def test_of_two_requests_at_once_one_is_refused(arm):
 
 def test_the_command_swaps_and_tells_how_long_it_took(arm, monkeypatch, tmp_path, capsys):
     monkeypatch.setenv('ROS_DOMAIN_ID', str(unused_domain()))
-    monkeypatch.setattr(client, '_DISCOVERY_S', 0.5)
+    monkeypatch.setattr(task_switch, '_DISCOVERY_S', 0.5)
     assert main(['task', 'panda_pusch']) == 2
     assert "did you mean 'panda_push'" in capsys.readouterr().err
     assert main(['task', 'panda_push', '--timeout', '1']) == 2

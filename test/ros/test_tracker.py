@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+from cameras import looking_at
 import mujoco
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ from emppi_ros.recordings import tables
 from emppi_ros.recordings.bag_writer import BagTopic, BagWriter
 from emppi_ros.sim.depth_camera import add_noise
 from emppi_ros.tasks.schema import DepthCameraConfig
-from emppi_ros.tracking import camera, renderer
+from emppi_ros.tracking import renderer
 from emppi_ros.tracking.depth_messages import (
     IMAGE,
     INFO,
@@ -60,7 +61,7 @@ ARM = (
     '<geom type="capsule" fromto="0 0 0 0.45 0 0" size="0.04"/></body></worldbody>'
 )
 WITH_ARM = SCENE.replace('</worldbody>', ARM)
-VIEW = camera.looking_at(160, 120, 40.0, np.array([0.7, -1.0, 0.8]), np.zeros(3))
+VIEW = looking_at(160, 120, 40.0, [0.7, -1.0, 0.8])
 POSE = {'camera_position': list(VIEW.position), 'camera_quaternion': VIEW.quaternion.tolist()}
 
 

@@ -38,7 +38,7 @@ def measure(harness, task, namespace=''):
         now = harness.now()
         joints.publish(convert.write_joints(task.robot, now, home, np.zeros(len(home))))
         for publisher in poses:
-            publisher.publish(convert.write_pose(task.robot, now, Pose(PLACE, TURN)))
+            publisher.publish(convert.write_pose(task.robot.frame, now, Pose(PLACE, TURN)))
 
     harness.feeds.append(feed)
 

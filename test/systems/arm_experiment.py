@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.identification.rigid_body.excitation_trajectory import MotionLimits
+from emppi_ros.identification.rigid_body.excitation import MotionLimits
 from emppi_ros.robots.robot import load_robot
 
 STIFFNESS, DAMPING = 100.0, 20.0  # 1/s^2, 1/s: critically damped; soft, so that the model matters

@@ -1,13 +1,16 @@
 """Systems with known parameters: a double pendulum, two weights."""
 
+from pathlib import Path
+
 import mujoco
 import numpy as np
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.paths import ASSETS
-from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
+from emppi_ros.identification.multiple_shooting.training_data import ShootingProblem
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
+
+_HERE = Path(__file__).parent
 
 
 def rollout(
@@ -51,7 +54,7 @@ def _link_parameters(link: str, joint: str) -> list[Parameter]:
 
 def pendulum(seed: int = 0) -> tuple[ShootingProblem, Array]:
     """Return the noisy double pendulum of the supplement, Table 1, and its truth (11,)."""
-    model = mujoco.MjModel.from_xml_path(str(ASSETS / 'double_pendulum.xml'))
+    model = mujoco.MjModel.from_xml_path(str(_HERE / 'double_pendulum.xml'))
     length = Parameter('length', 'body_pos', 'link2', 0, 0.08, 0.3, 'm')
     upper, lower = _link_parameters('link1', 'shoulder'), _link_parameters('link2', 'elbow')
     parameters = (*upper, length, *lower)
@@ -66,7 +69,7 @@ WEIGHTS_TRUTH = np.array([[0.10, 0.04, -0.10, -0.04], [-0.10, -0.04, 0.10, 0.04]
 
 def weights(seed: int = 0) -> tuple[ShootingProblem, Array]:
     """Return two weights in a box (supplement, Table 3 b), and its equivalent truths (2, 4)."""
-    model = mujoco.MjModel.from_xml_path(str(ASSETS / 'two_weights.xml'))
+    model = mujoco.MjModel.from_xml_path(str(_HERE / 'two_weights.xml'))
     parameters = tuple(
         Parameter(f'{axis} of {weight}', 'body_pos', weight, element, -size, size, 'm')
         for weight in ('weight 1', 'weight 2')

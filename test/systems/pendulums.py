@@ -6,14 +6,15 @@ inertia are unobservable, and so is a rotation of the stand about the vertical.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import mujoco
 import numpy as np
 
-from emppi_ros.core import paths
 from emppi_ros.core.arrays import Array
 from emppi_ros.identification.common.plant import Plant, UnknownParameter
 
+_HERE = Path(__file__).parent
 PendulumController = Callable[[mujoco.MjData], Array]
 PENDULUM_UNKNOWNS = (
     UnknownParameter('inertia', 'kg m^2', 0.006, 1e-5, 0.1),
@@ -66,7 +67,7 @@ def swing_up(data: mujoco.MjData) -> Array:
 
 def pendulum_plant(kind: str) -> Plant:
     """Return the plant with the unknowns of a friction model: viscous or dry."""
-    model = mujoco.MjModel.from_xml_path(str(paths.ASSETS / 'pendulum.xml'))
+    model = mujoco.MjModel.from_xml_path(str(_HERE / 'pendulum.xml'))
     return Plant(model, PENDULUM_UNKNOWNS[: 3 if kind == 'dry' else 2], write_pendulum)
 
 
@@ -79,7 +80,7 @@ def write_pendulum(model: mujoco.MjModel, theta: Array) -> None:
 
 def furuta_plant() -> Plant:
     """Return the plant with all 13 unknowns."""
-    model = mujoco.MjModel.from_xml_path(str(paths.ASSETS / 'furuta.xml'))
+    model = mujoco.MjModel.from_xml_path(str(_HERE / 'furuta.xml'))
     return Plant(model, FURUTA_UNKNOWNS, write_furuta)
 
 

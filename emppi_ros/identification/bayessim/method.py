@@ -10,6 +10,7 @@ import numpy as np
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key, positive
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.identification import methods
 from emppi_ros.identification.bayessim import posterior as posteriors
 from emppi_ros.identification.bayessim import simulations
 from emppi_ros.identification.bayessim.mixture_density_network import TrainingConfig
@@ -21,17 +22,14 @@ from emppi_ros.identification.bayessim.simulations import (
     find_starts,
 )
 from emppi_ros.identification.common import checkpoint, posterior_samples
-from emppi_ros.identification.common import options as fields
 from emppi_ros.identification.common.checkpoint import Checkpoint
 from emppi_ros.identification.common.figures import Convergence
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.common.posterior_samples import PRIOR_SAMPLES, knowledge_levels
 from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.identification.multiple_shooting import training_data
-from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
-from emppi_ros.model import scene
+from emppi_ros.identification.multiple_shooting.training_data import ShootingProblem
 from emppi_ros.parallel import workers
-from emppi_ros.recordings.recordings import Recording, recording_digests
+from emppi_ros.recordings.recordings import Recording
 
 _FEWEST = 500  # pairs
 _UNLIKE = 0.01  # share of test summaries that are as far from the others
@@ -41,7 +39,7 @@ _UNLIKE = 0.01  # share of test summaries that are as far from the others
 class BayesSimOptions:
     """Options of the method `bayessim`."""
 
-    simulations: int = fields.count(10_000, 'number of simulations to learn from')
+    simulations: int = methods.count(10_000, 'number of simulations to learn from')
     duration: float = positive(1.0, 'seconds of each recording that are used, from its start')
     summary: Literal['downsampled', 'difference', 'statistics', 'signature'] = key(
         'downsampled', doc='what is kept of a trajectory'
@@ -50,9 +48,9 @@ class BayesSimOptions:
         'network',
         doc='mixture of Gaussians on a neural network, or on random features of a kernel',
     )
-    components: int = fields.count(5, 'number of Gaussians')
-    epochs: int = fields.count(500, 'largest number of passes over the simulations')
-    noise: Mapping[str, float] = fields.noise()
+    components: int = methods.count(5, 'number of Gaussians')
+    epochs: int = methods.count(500, 'largest number of passes over the simulations')
+    noise: Mapping[str, float] = methods.noise()
 
 
 class BayesSimMethod(Method):
@@ -83,22 +81,16 @@ class BayesSimMethod(Method):
             PairSimulation, problem, find_starts(problem), options.summary, run.seed
         )
         settings = {**asdict(options), 'step_s': problem.model.opt.timestep, 'seed': run.seed}
-        dependencies = {
-            'model': scene.digest(plant.model),
-            'data': recording_digests(recordings),
-            'lag_s': run.lag_s,
-            'parameters': [asdict(parameter) for parameter in problem.parameters],
-            **settings,
-        }
-        saved = Checkpoint(run.out, dependencies, run.overwrite)
+        parameters = [asdict(parameter) for parameter in problem.parameters]
+        saved = Checkpoint(run, plant.model, recordings, parameters=parameters, **settings)
         with checkpoint.removed_on_error(run.out):
             pairs = _simulate(recipe, options, saved, run)
             learned = _learn(pairs, options, run)
             observed = recipe(1, 1).observed()
             rng = np.random.default_rng([run.seed, 1])
-            coordinates = learned.at(observed).sample(PRIOR_SAMPLES, rng)
+            coordinates = learned.at(observed).sample(posterior_samples.PRIOR_SAMPLES, rng)
             theta = problem.theta(coordinates)
-            knowledge = knowledge_levels(coordinates.std(axis=0))
+            knowledge = posterior_samples.knowledge_levels(coordinates.std(axis=0))
         summary = {
             **posterior_samples.summarize_samples(
                 plant.unknowns, theta, knowledge, coverage=learned.coverage.tolist()
@@ -130,7 +122,7 @@ def _beginnings(
         problem,
         controls=problem.controls[rows],
         references=problem.references[rows],
-        observed=None if problem.observed is None else problem.observed[rows],
+        observed=np.broadcast_to(problem.observed, problem.references.shape)[rows],
         first_steps=tuple(length * i for i in range(len(problem.first_steps))),
     )
 

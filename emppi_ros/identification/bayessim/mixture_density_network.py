@@ -5,6 +5,9 @@ A network maps an input x to K Gaussians in P dimensions. Adam (Kingma and Ba 20
 mean of -log q(theta | x) over pairs from a prior and a simulator. With hidden layers of tanh units
 this is an MDN; without them, on random Fourier features of x, it is an MDRFF (Heiden et al. 2022,
 supplement 2.4.2).
+
+A box is mapped to all of space by the quantile function of the standard normal distribution, so
+that a single Gaussian represents the uniform distribution in the box.
 """
 
 from collections.abc import Callable
@@ -12,11 +15,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp, ndtr, ndtri, softmax
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.identification.bayessim.mixtures import GaussianMixture
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT
 
+_EDGE = 1e-15  # of the probability: a point on a bound counts as just inside
 _LOG_SCALES = -6.0, 10.0  # bounds of the log of a root's diagonal
 _OUTPUT_SHARE = 0.1  # of the usual size of initial weights: mixtures start out alike
 _SPREAD = 0.5  # of initial means
@@ -35,6 +39,60 @@ class TrainingConfig:
     learning_rate: float = 1e-3
     patience: int = 30  # epochs without improvement on the validation pairs, then it stops
     validation: float = 0.1  # share of the pairs
+
+
+class GaussianMixture(NamedTuple):
+    """A mixture of K Gaussians in P dimensions."""
+
+    log_weights: Array  # (K,) their exponentials sum to 1
+    means: Array  # (K, P)
+    roots: Array  # (K, P, P) lower triangular R with positive diagonal, covariance (R' R)^-1
+
+    def log_density(self, points: Array) -> Array:
+        """Return the log density (n,) at points (n, P)."""
+        whitened = np.einsum('kij,nkj->nki', self.roots, points[:, None] - self.means)
+        logs = np.log(np.diagonal(self.roots, axis1=1, axis2=2)).sum(axis=1)
+        parts = self.log_weights + logs - 0.5 * np.sum(whitened**2, axis=2)
+        result: Array = logsumexp(parts, axis=1) - 0.5 * points.shape[1] * np.log(2.0 * np.pi)
+        return result
+
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """Return draws (count, P)."""
+        weights = np.exp(self.log_weights)
+        chosen = rng.choice(len(weights), size=count, p=weights / weights.sum())
+        normal = rng.standard_normal((count, self.means.shape[1], 1))
+        return self.means[chosen] + np.linalg.solve(self.roots[chosen], normal)[..., 0]
+
+
+class BoxedMixture(NamedTuple):
+    """A density between -LIMIT and LIMIT: a mixture of Gaussians of the mapped coordinates."""
+
+    mixture: GaussianMixture
+
+    def log_density(self, points: Array) -> Array:
+        """Return the log density (n,) at points (n, P) of the box."""
+        return self.mixture.log_density(to_unbounded(points)) + log_slope(points)
+
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """Return draws (count, P)."""
+        return from_unbounded(self.mixture.sample(count, rng))
+
+
+def to_unbounded(points: Array) -> Array:
+    """Return points (..., P) between -LIMIT and LIMIT, mapped to all of space."""
+    return ndtri(np.clip(0.5 + 0.5 * points / LIMIT, _EDGE, 1.0 - _EDGE))
+
+
+def from_unbounded(mapped: Array) -> Array:
+    """Return the points (..., P) of the box that are mapped here."""
+    return LIMIT * (2.0 * ndtr(mapped) - 1.0)
+
+
+def log_slope(points: Array) -> Array:
+    """Return the log determinant (...) of the Jacobian of the map at points (..., P)."""
+    mapped = to_unbounded(points)
+    each = 0.5 * mapped**2 + 0.5 * np.log(2.0 * np.pi) - np.log(2.0 * LIMIT)
+    return np.asarray(each.sum(axis=-1))
 
 
 class Layer(NamedTuple):
@@ -108,11 +166,7 @@ def split(network: Network, outputs: Array) -> Heads:
 def loss_and_gradient(
     network: Network, inputs: Array, targets: Array
 ) -> tuple[float, list[Layer]]:
-    """
-    Return the mean of -log q(theta | x) over pairs, and its derivatives.
-
-    `inputs` are (N, X), `targets` (N, P). A scale at its bound has no derivative.
-    """
+    """Return the mean of -log q(theta | x) over pairs (N, X), (N, P), and its derivatives."""
     values = activations(network, inputs)
     heads = split(network, values[-1])
     deviation = targets[:, None] - heads.means
@@ -125,6 +179,7 @@ def loss_and_gradient(
     share = np.exp(parts - total[:, None])[..., None]  # of each component, given theta
     size = network.parameters
     below = np.tril_indices(size, -1)
+    # a scale at its bound has no derivative
     inside = (heads.log_scales > _LOG_SCALES[0]) & (heads.log_scales < _LOG_SCALES[1])
     slopes = (
         softmax(heads.logits, axis=1) - share[..., 0],
@@ -144,17 +199,12 @@ def loss_and_gradient(
 
 def train(
     config: TrainingConfig,
-    inputs: Array,
-    targets: Array,
+    inputs: Array,  # (N, X), of about unit variance
+    targets: Array,  # (N, P), likewise
     rng: np.random.Generator,
     progress: Callable[[int, float], None] = lambda *_: None,
 ) -> tuple[Network, Array]:
-    """
-    Return the network with the lowest loss on validation pairs, and that loss by epoch.
-
-    `inputs` (N, X) and `targets` (N, P) are pairs of about unit variance. The initial weights, the
-    validation pairs and the order of batches come from `rng`; `progress` gets epochs and loss.
-    """
+    """Return the network with the lowest loss on validation pairs, and that loss by epoch."""
     network = make(config, inputs.shape[1], targets.shape[1], rng)
     order = rng.permutation(len(inputs))
     held = max(1, round(config.validation * len(inputs)))

@@ -1,9 +1,4 @@
-"""
-The posterior of a recording from pairs of parameters and simulated summaries.
-
-A density of the parameters within their bounds, given a standardized summary, is learned from the
-pairs. Far from the summaries of all pairs it extrapolates.
-"""
+"""The posterior of a recording: a density of parameters given summaries, learned from pairs."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,9 +8,12 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from emppi_ros.core.arrays import Array, Bools
-from emppi_ros.identification.bayessim import mixture_density_network, mixtures
-from emppi_ros.identification.bayessim.mixture_density_network import Network, TrainingConfig
-from emppi_ros.identification.bayessim.mixtures import BoxedMixture
+from emppi_ros.identification.bayessim import mixture_density_network as networks
+from emppi_ros.identification.bayessim.mixture_density_network import (
+    BoxedMixture,
+    Network,
+    TrainingConfig,
+)
 
 NETWORK = 'network'
 FREQUENCIES = 250
@@ -79,17 +77,15 @@ def learn(
     the pairs are not learned from.
     """
     tests = max(1, round(TESTED * len(summaries)))
-    mapped = mixtures.to_unbounded(parameters)
+    mapped = networks.to_unbounded(parameters)
     inputs = summaries[:-tests]
     mapping = _fit_input(density, inputs, rng)
     if density != NETWORK:
         training = replace(training, hidden=())
-    network, losses = mixture_density_network.train(
-        training, mapping(inputs), mapped[:-tests], rng, progress
-    )
+    network, losses = networks.train(training, mapping(inputs), mapped[:-tests], rng, progress)
     held, truths = summaries[-tests:], mapped[-tests:]
-    loss, _ = mixture_density_network.loss_and_gradient(network, mapping(held), truths)
-    loss -= float(np.mean(mixtures.log_slope(parameters[-tests:])))
+    loss, _ = networks.loss_and_gradient(network, mapping(held), truths)
+    loss -= float(np.mean(networks.log_slope(parameters[-tests:])))
     inside = []
     for row, truth in zip(mapping(held), truths, strict=True):
         draws = network.mixture(row).sample(_DRAWS, rng)

@@ -18,8 +18,8 @@ import numpy as np
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.bayessim.summaries import SUMMARIES, check_length
-from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
-from emppi_ros.identification.multiple_shooting.simulation import roll_out
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT, ShootingProblem
+from emppi_ros.identification.multiple_shooting.windows import roll_out
 from emppi_ros.model.ensemble import Ensemble
 from emppi_ros.parallel.workers import Share
 
@@ -81,9 +81,8 @@ class PairSimulation:
         """Create the models for a number of pairs; `starts` are of each recording."""
         self._problem, self._starts, self._seed = problem, starts, seed
         self._summary, steps = SUMMARIES[summary], len(problem.controls)
-        measured, complete = np.isfinite(problem.noise), np.ones(steps, bool)
-        if problem.observed is not None:
-            complete = np.all(problem.observed[:, measured], axis=1)
+        observed = np.broadcast_to(problem.observed, problem.references.shape)
+        complete = np.all(observed[:, np.isfinite(problem.noise)], axis=1)
         self._steps = np.split(np.arange(steps), problem.first_steps[1:])  # of each recording
         self._sampled = [complete[part] for part in self._steps]  # where all was measured
         for sampled in self._sampled:

@@ -24,11 +24,7 @@ def downsampled(trajectories: Array) -> Array:
 
 
 def difference(trajectories: Array) -> Array:
-    """
-    Return differences of successive states at SAMPLES instants, their means and their variances.
-
-    Ramos et al. (2019), eq. 22, without actions.
-    """
+    """Return differences at SAMPLES instants, mean and variance (Ramos et al. 2019, eq. 22)."""
     steps = np.diff(trajectories, axis=1)
     chosen = steps[:, _instants(steps.shape[1])]
     return np.concatenate([_flat(chosen), steps.mean(axis=1), steps.var(axis=1)], axis=1)

@@ -1,16 +1,20 @@
 """Checkpoints of an interrupted inference, beside its prior file, to resume from bit for bit."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 import json
 from pathlib import Path
 from typing import Any
 import zipfile
 
+import mujoco
 import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import ConfigError, IdentificationError
+from emppi_ros.identification.methods import RunSettings
+from emppi_ros.model import scene
+from emppi_ros.recordings.recordings import Recording, recording_digests
 
 Arrays = dict[str, npt.NDArray[Any]]
 _KEY = 'key'
@@ -42,11 +46,22 @@ class Checkpoint:
     """The checkpoint of one inference; without a prior file nothing is written."""
 
     def __init__(
-        self, out: Path | None, key: Mapping[str, Any], overwrite: bool, system: int = 0
+        self,
+        run: RunSettings,
+        model: mujoco.MjModel,
+        recordings: Sequence[Recording],
+        system: int = 0,
+        **settings: Any,
     ) -> None:
-        """Place it beside the prior file `out`; `key` has all settings and data it depends on."""
-        self._path = None if out is None else path_beside(out, system)
-        self._key, self._overwrite = key, overwrite
+        """Place it beside the prior file; it depends on model, recordings, lag and `settings`."""
+        self._path = None if run.out is None else path_beside(run.out, system)
+        self._overwrite = run.overwrite
+        self._key = {
+            'model': scene.digest(model),
+            'data': recording_digests(recordings),
+            'lag_s': run.lag_s,
+            **settings,
+        }
 
     def write(self, state: Mapping[str, npt.ArrayLike]) -> None:
         """Write the state atomically; ConfigError if that fails."""

@@ -50,11 +50,7 @@ def write_figures(
     forecasts: Sequence[HeldOutForecast],
     folder: Path,
 ) -> list[Path]:
-    """
-    Write all figures of particles theta (N, P) into a folder, and return their paths.
-
-    Figures of another method that this one does not draw are removed.
-    """
+    """Write figures of particles (N, P) in place of another method's; return their paths."""
     forecasts = [part for part in forecasts if len(part.measured)]
     figures = {
         'posterior.png': _draw_pairs(plant.unknowns, theta),

@@ -21,7 +21,6 @@ from emppi_ros.model.parameters import Parameter
 from emppi_ros.tasks.task import Task
 
 WriteParameters = Callable[[mujoco.MjModel, Array], None]
-Delay = Callable[[Array], float]
 _STEP = 1e-6  # of an unknown's scale, for derivatives: balances rounding and curvature
 _DISCRETE = ('jnt_type', 'jnt_axis', 'jnt_articulation')  # torques jump, or have kinks, in these
 
@@ -159,7 +158,7 @@ class Plant:
         return cls(model, unknowns, write, parameters=parameters, scene=source)
 
     @property
-    def delay(self) -> Delay | None:
+    def delay(self) -> Callable[[Array], float] | None:
         """Function from parameters (P,) to the delay of commands [s]; None without a delay."""
         column = registry.delay_column(self.parameters)
         return None if column is None else lambda theta: float(theta[column])
@@ -208,9 +207,8 @@ class Plant:
 def _parameter(name: str, entry: ParameterEntry) -> Parameter:
     lower = -np.inf if entry.lower is None else entry.lower
     upper = np.inf if entry.upper is None else entry.upper
-    place = entry.field, entry.of, entry.element
-    where = f'parameters: {name}'
-    return prefix_errors(where, Parameter, name, *place, lower, upper, entry.unit)
+    arguments = name, entry.field, entry.of, entry.element, lower, upper, entry.unit
+    return prefix_errors(f'parameters: {name}', Parameter, *arguments)
 
 
 def _unknown(p: Parameter, entry: ParameterEntry, nominal: float) -> UnknownParameter:

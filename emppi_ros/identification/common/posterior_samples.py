@@ -113,11 +113,7 @@ def unobservable_directions(covariance: Array) -> Array:
 def draw_linearised(
     plant: Plant, theta: Array, covariance: Array, kept: list[int], seed: int
 ) -> Array:
-    """
-    Return PRIOR_SAMPLES samples (n, P) about theta (P,); parameters that are not `kept` are equal.
-
-    The covariance (P, P) is in the units of the parameters.
-    """
+    """Return samples (n, P) about theta (P,); the covariance (P, P) is that of those `kept`."""
     samples = np.tile(theta, (PRIOR_SAMPLES, 1))
     bounds = plant.bounds[0][kept], plant.bounds[1][kept]
     samples[:, kept] = draw_within_bounds(
@@ -131,11 +127,7 @@ def draw_within_bounds(
     mean: Array, covariance: Array, scales: Array, bounds: tuple[Array, Array],
     rng: np.random.Generator,
 ) -> Array:  # fmt: skip
-    """
-    Return PRIOR_SAMPLES samples (n, P) of a normal distribution within bounds (P,), (P,).
-
-    IdentificationError if next to nothing of it is within bounds.
-    """
+    """Return samples (n, P) of a normal distribution; IdentificationError if few are in bounds."""
     # units differ by many orders
     root = np.linalg.cholesky(covariance / np.outer(scales, scales) + 1e-24 * np.eye(len(mean)))
     inside = np.empty((0, len(mean)))

@@ -18,13 +18,13 @@ from scipy.spatial.distance import cdist
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.identification.csvgd.mcmc_refinement import McmcRefinement
-from emppi_ros.identification.multiple_shooting.particles import initial_particles
-from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
-from emppi_ros.identification.multiple_shooting.target_density import (
+from emppi_ros.identification.multiple_shooting.particles import (
     Evaluation,
     ParticleSimulation,
+    initial_particles,
     select_particles,
 )
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT, ShootingProblem
 from emppi_ros.parallel.workers import Share
 
 _MIN_BANDWIDTH = 1e-12  # coinciding particles do not repel one another
@@ -70,11 +70,7 @@ def median_bandwidth(x: Array) -> float:
 
 
 def rbf_kernel(x: Array, bandwidth: float) -> tuple[Array, Array]:
-    """
-    Return the kernel matrix (N, N) and the repulsive term (N, D) of all particles.
-
-    The repulsive term is the sum over j of the derivative of k(x_j, x_i) by x_j.
-    """
+    """Return the kernel (N, N), and the sums (N, D) over j of the slopes of k(x_j, x_i) by x_j."""
     kernel = np.exp(-cdist(x, x, 'sqeuclidean') / bandwidth)
     return kernel, (2.0 / bandwidth) * (kernel.sum(axis=1)[:, None] * x - kernel @ x)
 
@@ -83,14 +79,10 @@ def stein_newton_step(
     density: Callable[[Array], Evaluation],
     z: Array,
     now: Evaluation,
-    stiffness: float,
+    stiffness: float,  # nats: the second derivative of the constraint penalty
     damping: Array,
 ) -> tuple[Array, Evaluation, Array]:
-    """
-    Return the particles (N, D) after one step, the density there, and the next damping (N,).
-
-    `stiffness`, in nats, is the second derivative of the constraint penalty.
-    """
+    """Return particles (N, D) after a step, their density, and the next damping (N,)."""
 
     def merit(at: Evaluation) -> Array:
         force = 0.5 * stiffness * at.defects
@@ -107,11 +99,7 @@ def stein_newton_step(
 
 
 def _newton_direction(z: Array, now: Evaluation, stiffness: float, damping: Array) -> Array:
-    """
-    Return the step (N, D) of each particle z (N, D), before its length is limited.
-
-    `damping` (N,) is the multiple of each curvature's own diagonal that is added to it.
-    """
+    """Return unlimited steps (N, D); `damping` (N,) is a share of each curvature's diagonal."""
     # the kernel's metric is the posterior's curvature, not the prior's: particles that are far
     # apart in it do not influence each other
     root = np.linalg.cholesky(now.curvature.mean(axis=0) + np.eye(z.shape[1]))
@@ -126,16 +114,12 @@ def _newton_direction(z: Array, now: Evaluation, stiffness: float, damping: Arra
 
 
 def has_settled(before: Array, z: Array, curvature: Array) -> bool:
-    """
-    Return whether the particles (N, D) that moved did so by less than draws of a posterior differ.
-
-    The length of their mean step, in the metric of the mean curvature (N, D, D) and as an RMS over
-    coordinates, is compared with the standard error of the mean of as many draws.
-    """
+    """Return whether the mean step of particles (N, D) is below the error of as many draws."""
     moved = np.any(z != before, axis=1)
     if not moved.any():
         return False
     step = (z - before)[moved].mean(axis=0)
+    # in the metric of the mean curvature, and as an RMS over coordinates
     length = np.sqrt(step @ curvature.mean(axis=0) @ step / len(step))
     return bool(length < moved.sum() ** -0.5)
 
@@ -172,12 +156,12 @@ def infer(
     """
     simulation = ParticleSimulation(problem, settings.windows, settings.particles, threads, share)
     shooter, density = simulation.shooter, simulation.density
-    if state is not None:
-        z = state.z.copy()
-    elif begin is None:
+    if state is None:
         z = initial_particles(shooter)
-    else:
-        z = draw_particles(*begin, settings.particles, shooter.unknown, settings.seed)
+        if begin is not None:
+            z = draw_particles(*begin, settings.particles, shooter.unknown, settings.seed)
+        state = CsvgdState(0, z, np.ones(len(z)))
+    iteration, z, damping = int(state.iteration), state.z.copy(), state.damping
     now = density(z)
     refinement = McmcRefinement(density, simulation.make_continuous, shooter, settings.seed)
     last = settings.iterations
@@ -187,9 +171,6 @@ def infer(
     stiffnesses = np.geomspace(*settings.stiffness, max(4 * svgd_end // 5, 1))
     if begin is not None:
         svgd_end, stiffnesses = draws_start, stiffnesses[-1:]
-    iteration, damping = 0, np.ones(len(z))
-    if state is not None:
-        iteration, damping = int(state.iteration), state.damping
     while iteration < last:
         watch(CsvgdState(iteration, z, damping), now.log_p)
         if iteration < svgd_end:

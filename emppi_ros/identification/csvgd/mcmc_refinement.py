@@ -21,9 +21,12 @@ import numpy as np
 from scipy.special import logsumexp
 
 from emppi_ros.core.arrays import Array, Bools
-from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
-from emppi_ros.identification.multiple_shooting.problem import LIMIT
-from emppi_ros.identification.multiple_shooting.target_density import Evaluation, select_particles
+from emppi_ros.identification.multiple_shooting.particles import (
+    Evaluation,
+    MultipleShooting,
+    select_particles,
+)
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT
 
 MAX_LOGIT = 11.0  # of unbounded parameters: leaves 2e-5 of the range to the limit
 MAX_ASCENT_STEP = 1.0  # in any unbounded coordinate
@@ -130,16 +133,12 @@ class McmcRefinement:
         return *select_particles(better, (moved, new), (z, now)), damping
 
     def jump(self, z: Array, now: Evaluation) -> tuple[Array, Evaluation]:
-        """
-        Return particles after independence-sampler steps to other modes (Tierney 1994).
-
-        The proposal is the mixture of draws about any of the given particles. It does not depend
-        on the current particle, so it reaches modes that local steps do not.
-        """
+        """Return particles after independence-sampler steps to other modes (Tierney 1994)."""
         rng = np.random.default_rng([self._seed, 0, 1])  # a stream that no draw uses
         finite = np.isfinite(now.log_p)
         given = DensityPoint(*(part[finite] for part in self._point(z, now)))
         near = np.full(len(z), JUMP_DAMPING)
+        # draws about any of the given particles reach modes that local steps do not
         for _ in range(JUMPS if len(given.u) else 0):
             chosen = rng.integers(len(given.u), size=len(z))
             about = DensityPoint(*(part[chosen] for part in given))

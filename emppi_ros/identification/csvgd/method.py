@@ -9,8 +9,8 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key
+from emppi_ros.identification import methods
 from emppi_ros.identification.common import checkpoint, posterior_samples
-from emppi_ros.identification.common import options as fields
 from emppi_ros.identification.common.checkpoint import Checkpoint
 from emppi_ros.identification.common.figures import Convergence
 from emppi_ros.identification.common.plant import Plant
@@ -23,16 +23,10 @@ from emppi_ros.identification.multiple_shooting.particle_summary import (
     explain,
     summarize_all,
 )
-from emppi_ros.identification.multiple_shooting.target_density import ParticleSimulation
+from emppi_ros.identification.multiple_shooting.particles import ParticleSimulation
 from emppi_ros.identification.multiple_shooting.training_data import TrainingData
-from emppi_ros.model import scene
 from emppi_ros.parallel import workers
-from emppi_ros.recordings.recordings import (
-    Recording,
-    named_errors,
-    recording_digests,
-    recording_names,
-)
+from emppi_ros.recordings.recordings import Recording, named_errors, recording_names
 
 # of the continuity of windows, first and last; recordings are more exact than benchmark data
 STIFFNESS = 1e3, 1e10
@@ -43,15 +37,15 @@ _MEDIANS = 'medians'  # of the log likelihood, one per iteration
 class CsvgdOptions:
     """Options of the method `csvgd`."""
 
-    particles: int = fields.particles(CsvgdConfig.particles)
-    iterations: int = fields.count(100, 'number of iterations')
-    window: float = fields.window()
+    particles: int = methods.particles(CsvgdConfig.particles)
+    iterations: int = methods.count(100, 'number of iterations')
+    window: float = methods.window()
     likelihood: Literal['product', 'sum'] = key(
         'product',
         doc='how several recordings combine: product: all are of the same system; sum: each is '
         'of another system',
     )
-    noise: Mapping[str, float] = fields.noise()
+    noise: Mapping[str, float] = methods.noise()
 
 
 class CsvgdMethod(Method):
@@ -98,15 +92,15 @@ class CsvgdMethod(Method):
         inferred = []
         with checkpoint.removed_on_error(run.out, len(datasets)):
             for index, (data, share) in enumerate(zip(datasets, shares, strict=True)):
-                key = {
-                    'model': scene.digest(plant.model),
-                    'data': recording_digests(recordings),
-                    'lag_s': run.lag_s,
+                saved = Checkpoint(
+                    run,
+                    plant.model,
+                    recordings,
+                    index,
                     **settings,
-                    'parameters': [asdict(p) for p in data.problem.parameters],
-                    'noise': data.problem.noise.tolist(),
-                }
-                saved = Checkpoint(run.out, key, run.overwrite, index)
+                    parameters=[asdict(p) for p in data.problem.parameters],
+                    noise=data.problem.noise.tolist(),
+                )
                 part = replace(config, particles=len(share), windows=data.windows)
                 inferred.append(_infer(plant, data, part, saved, run))
         systems = [system for system, _ in inferred]

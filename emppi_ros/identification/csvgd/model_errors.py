@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools, Ints
-from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
-from emppi_ros.identification.multiple_shooting.target_density import evaluate
+from emppi_ros.identification.multiple_shooting.particles import MultipleShooting, evaluate
 from emppi_ros.identification.multiple_shooting.training_data import TrainingData
 from emppi_ros.identification.multiple_shooting.window_search import (
     ResidualFunction,
@@ -71,7 +70,7 @@ def separate(data: TrainingData, estimate: WindowEstimate, threads: int = 0) -> 
 def _errors(shooter: MultipleShooting, z: Array, measured: Bools) -> _Errors:
     """Return the errors of the measured components (nq + nv,) at a point (D,)."""
     windows = shooter.simulate(z[None])
-    counted = np.isfinite(np.broadcast_to(shooter.noise, windows.states.shape[1:]))[..., measured]
+    counted = np.isfinite(shooter.noise[..., measured])
     errors = (windows.states - shooter.measurements)[0][..., measured]
     spare = max(1.0 - shooter.size / np.sum(counted), _LEAST_SPARE)
     squares = np.sum(errors**2, axis=(0, 1), where=counted)

@@ -81,12 +81,7 @@ class RecordingLikelihood:
 
 
 def build(task: Task, recording: Recording) -> BeliefData:
-    """
-    Return the observations of a recording, from the estimator of the node and the closed loop.
-
-    There is one for each tracked pose, or one every `interval_s` if the task tracks nothing.
-    Raises IdentificationError if signals are missing or do not match the task.
-    """
+    """Return the observations of a recording, as in the node; IdentificationError if too few."""
     _check(task, recording)
     signals = recording.signals
     joints = [

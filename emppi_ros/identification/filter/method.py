@@ -10,8 +10,8 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, IdentificationError
+from emppi_ros.identification import methods
 from emppi_ros.identification.common import checkpoint, posterior_samples
-from emppi_ros.identification.common import options as fields
 from emppi_ros.identification.common.checkpoint import Checkpoint
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.common.posterior_samples import knowledge_levels
@@ -19,9 +19,8 @@ from emppi_ros.identification.filter import likelihood, smc
 from emppi_ros.identification.filter.likelihood import RecordingLikelihood
 from emppi_ros.identification.filter.smc import SmcConfig, SmcState
 from emppi_ros.identification.methods import Identification, Method, RunSettings
-from emppi_ros.model import scene
 from emppi_ros.parallel import workers
-from emppi_ros.recordings.recordings import Recording, recording_digests
+from emppi_ros.recordings.recordings import Recording
 from emppi_ros.tasks.task import Task
 
 _MAX_INNOVATION = 2.0  # mean square, as in the diagnostics of the belief
@@ -32,7 +31,7 @@ _PRIOR_DRAWS = 10_000
 class FilterOptions:
     """Options of the method `filter`."""
 
-    particles: int = fields.particles(SmcConfig.particles)
+    particles: int = methods.particles(SmcConfig.particles)
 
 
 class FilterMethod(Method):
@@ -60,16 +59,8 @@ class FilterMethod(Method):
             task.belief = replace(task.belief, substep_s=run.step_s)
         plant.model.opt.timestep = task.belief.substep_s
         config = SmcConfig(options.particles)
-        key = {
-            'task': task.data,
-            'model': scene.digest(task.model),
-            'data': recording_digests(recordings),
-            'lag_s': run.lag_s,
-            'seed': run.seed,
-            'substep_s': task.belief.substep_s,
-            **asdict(config),
-        }
-        saved = Checkpoint(run.out, key, run.overwrite)
+        settings = {**asdict(config), 'substep_s': task.belief.substep_s, 'seed': run.seed}
+        saved = Checkpoint(run, task.model, recordings, task=task.data, **settings)
         arrays = saved.read()
         state = SmcState(**arrays) if arrays else None
         progress = run.progress('filter', config.power, 'of the likelihood')
@@ -88,7 +79,7 @@ class FilterMethod(Method):
             posterior.theta,
             # particles of unexcited parameters keep the prior, and correlations with others
             range(len(plant.unknowns)),
-            {**asdict(config), 'substep_s': task.belief.substep_s, 'seed': run.seed},
+            settings,
         )
 
 

@@ -22,8 +22,13 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.identification.common.figures import HeldOutForecast, forecast_error
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.multiple_shooting import windows as cuts
-from emppi_ros.identification.multiple_shooting.simulation import STEP, perturb_starts, simulate
-from emppi_ros.identification.multiple_shooting.windows import FREEDOM, fit_starts
+from emppi_ros.identification.multiple_shooting.windows import (
+    FREEDOM,
+    STEP,
+    fit_starts,
+    perturb_starts,
+    simulate,
+)
 from emppi_ros.recordings.motion import Motion, join
 
 HORIZON_S = 0.5
@@ -84,17 +89,12 @@ def forecast_parts(
     plant: Plant,
     thetas: Array,
     parts: Sequence[tuple[Motion, Motion]],
-    noise: Sequence[tuple[Array, Array | None]],
+    noise: Sequence[tuple[Array, Array | None]],  # scale of errors, covariance of impulses
     length: int,
     seed: int,
     threads: int = 0,
 ) -> list[HeldOutForecast]:
-    """
-    Return the forecasts of the held-out parts that are long enough.
-
-    `noise` has the scale of errors and the covariance of impulses for each of the `parts`; the
-    first _SAMPLES of `thetas` are used. The other arguments are those of `forecast`.
-    """
+    """Return the forecasts of long enough held-out parts, by the first of `thetas` (N, P)."""
     forecasts = (
         forecast(plant, thetas[:_SAMPLES], scale, *part, length, seed, threads, impulses)
         for part, (scale, impulses) in zip(parts, noise, strict=True)
@@ -106,10 +106,7 @@ def summarize(forecasts: Sequence[HeldOutForecast], prefix: str = '') -> dict[st
     """Return the error of forecasts, and how many measurements their bands contain."""
     errors = {prefix + name: error for name, error in forecast_error(forecasts).items()}
     shares = np.mean([inside(part) for part in forecasts], axis=0).tolist()
-    return {
-        'held_out_error': errors,
-        'held_out_inside_90': dict(zip(errors, shares, strict=True)),
-    }
+    return {'held_out_error': errors, 'held_out_inside_90': dict(zip(errors, shares, strict=True))}
 
 
 def inside(held_out: HeldOutForecast) -> list[float]:

@@ -11,17 +11,15 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common import posterior_samples
 from emppi_ros.identification.common.figures import HeldOutForecast
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.common.posterior_samples import knowledge_levels
 from emppi_ros.identification.methods import RunSettings
 from emppi_ros.identification.multiple_shooting import forecast as window_forecast
-from emppi_ros.identification.multiple_shooting.particles import MultipleShooting
-from emppi_ros.identification.multiple_shooting.problem import LIMIT
-from emppi_ros.identification.multiple_shooting.simulation import Inputs, roll_out
-from emppi_ros.identification.multiple_shooting.target_density import log_density
+from emppi_ros.identification.multiple_shooting.particles import MultipleShooting, log_density
 from emppi_ros.identification.multiple_shooting.training_data import (
+    LIMIT,
     TrainingData,
     measurement_names,
 )
+from emppi_ros.identification.multiple_shooting.windows import Inputs, roll_out
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble
 
@@ -45,7 +43,7 @@ class ConvergedParticles(NamedTuple):
     @property
     def knowledge(self) -> tuple[str, ...]:
         """Knowledge of each parameter: found, vague or unexcited."""
-        return knowledge_levels(self.coordinates.std(axis=0))
+        return posterior_samples.knowledge_levels(self.coordinates.std(axis=0))
 
     @property
     def at_bound(self) -> list[bool]:
@@ -108,9 +106,7 @@ def select_converged(learned: TrainingData, z: Array, threads: int = 0) -> Conve
     log_p = log_density(shooter, z, windows)
     there = log_p - log_p.max() > -0.5 * chi2.isf(_OUTLIER_PROBABILITY, shooter.size)
     errors = (windows.states[np.argmax(log_p)] - shooter.measurements) * problem.scale
-    counted = np.broadcast_to(True, errors.shape)  # (W, h, S)
-    if problem.observed is not None:
-        counted = shooter.by_window(problem.observed)
+    counted = shooter.by_window(np.broadcast_to(problem.observed, problem.references.shape))
     recordings = [slice(*ends) for ends in zip(shooter.firsts, shooter.lasts + 1, strict=True)]
     rms = [
         np.sqrt(np.mean(errors[rows] ** 2, axis=(0, 1), where=counted[rows]))
@@ -142,35 +138,31 @@ def check(plant: Plant, learned: TrainingData, converged: ConvergedParticles) ->
     total = len(converged.theta) + converged.stranded
     fewest = max(_MIN_CONVERGED_SHARE * total, min(posterior_samples.MIN_PARTICLES, total))
     if len(converged.theta) < fewest:
-        advice = '; '.join([*_noise_advice(learned, converged), 'give more iterations'])
+        advice = [_noise_advice(learned, converged), 'give more iterations']
         raise IdentificationError(
             f'only {len(converged.theta)} of {total} particles explain the recording as well as '
-            f'the best: {advice}'
+            f'the best: {"; ".join(filter(None, advice))}'
         )
     posterior_samples.excited(converged.knowledge)
 
 
-def _noise_advice(learned: TrainingData, converged: ConvergedParticles) -> list[str]:
-    """Return advice on `--noise` where residuals exceed the noise, as a list of messages."""
+def _noise_advice(learned: TrainingData, converged: ConvergedParticles) -> str:
+    """Return advice on `--noise` where residuals exceed the noise, or ''."""
     rms, noise = np.sqrt(np.mean(converged.residual_rms**2, axis=0)), learned.problem.noise
     names = measurement_names(learned.problem.model)
     told = [f'{names[i]}={rms[i]:.3g}' for i in np.flatnonzero(rms > _EXCESS_NOISE * noise)]
     if not told:
-        return []
-    return [
+        return ''
+    return (
         'the model leaves more than the noise, so that the posterior is too narrow: '
         f'give --noise {" ".join(told)}'
-    ]
+    )
 
 
 def forecast(
     learned: TrainingData, converged: ConvergedParticles, theta: Array, threads: int = 0
 ) -> list[Array]:
-    """
-    Return forecasts (N, T, S) of the held-out parts by parameters (N, P).
-
-    They begin where the particles end: each its own, or all of the parameters at the only one.
-    """
+    """Return forecasts (N, T, S) of held-out parts by parameters (N, P), from the final states."""
     problem, results = learned.problem, []
     for ends, (earlier, later) in zip(converged.ends, learned.parts, strict=True):
         if not later.steps:
@@ -180,6 +172,7 @@ def forecast(
         ensemble.write(theta)
         inputs = Inputs(np.concatenate([earlier.ctrl, later.ctrl]))
         steps = earlier.steps - 1 + np.arange(later.steps)[None]
+        # each from its own, or all from the only one
         starts = np.broadcast_to(ends, (len(theta), ends.shape[1]))
         results.append(roll_out(ensemble, inputs, steps, starts[:, None])[0][:, 0])
     return results
@@ -188,12 +181,7 @@ def forecast(
 def forecast_pieces(
     plant: Plant, learned: TrainingData, theta: Array, errors: Array, seed: int, threads: int = 0
 ) -> list[HeldOutForecast]:
-    """
-    Return forecasts by parameters (N, P) of held-out parts that are not explained as a whole.
-
-    They begin anew every half a second. `errors` (G, nq + nv) are root mean squares of what the
-    model leaves in the windows of each recording.
-    """
+    """Return forecasts that begin anew; `errors` (G, nq + nv) are rms residuals of windows."""
     length = len(learned.problem.controls) // learned.windows
     noise, mean = [], theta.mean(axis=0)
     for (earlier, _), scale in zip(learned.parts, errors[:, : plant.model.nq], strict=True):
@@ -224,7 +212,7 @@ def diagnose(system: SystemResult) -> dict[str, Any]:
         del diagnostics['defect']
     if system.pieces:
         diagnostics |= window_forecast.summarize(system.pieces, 'position/')
-    if notes := [*filter(None, [learned.note]), *_noise_advice(learned, system.converged)]:
+    if notes := [*filter(None, [learned.note, _noise_advice(learned, system.converged)])]:
         diagnostics['notes'] = '; '.join(notes)
     return diagnostics
 

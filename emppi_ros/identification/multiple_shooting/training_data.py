@@ -1,7 +1,7 @@
-"""Convert recordings to windows of trajectories for training, and a held-out part."""
+"""The estimation problem: a model, parameters with limits, and trajectories of recordings."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 import math
 
 import mujoco
@@ -10,8 +10,9 @@ import numpy as np
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError, unknown
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
+from emppi_ros.identification.multiple_shooting.windows import Inputs
 from emppi_ros.model import scene
+from emppi_ros.model.parameters import Parameter
 from emppi_ros.recordings import matching
 from emppi_ros.recordings.motion import (
     MAX_STEPS_PER_SAMPLE,
@@ -31,6 +32,79 @@ from emppi_ros.recordings.noise import (
 )
 from emppi_ros.recordings.recordings import Recording, recording_names
 from emppi_ros.recordings.signals import Signal
+
+LIMIT = math.sqrt(3.0)  # limits in coordinates: those of a uniform distribution of variance one
+DECADE = 10.0  # ratio of limits from which on a parameter is on a log scale
+
+
+@dataclass(frozen=True)
+class ShootingProblem:
+    """
+    Measured trajectories of one system: one, or several recordings in sequence.
+
+    The model has only slide and hinge joints, so that a state is a plain vector, S = nq + nv. A
+    single trajectory has the known `start` (S,). With `first_steps`, `start` (G, S) is measured
+    instead, and the initial states are estimated.
+    """
+
+    model: mujoco.MjModel
+    parameters: tuple[Parameter, ...]
+    start: Array
+    controls: Array  # (T, nu) of each physics step
+    references: Array  # (T, S) states measured after each step
+    noise: Array  # (S,) their standard deviations, infinite if not measured
+    first_steps: tuple[int, ...] = ()  # of each of G consecutive recordings
+    observed: Bools | bool = True  # (T, S) false where a reference is interpolated
+    continuous: bool = True  # from window to window, unless the model does not explain that
+
+    def __post_init__(self) -> None:
+        """Raise IdentificationError if limits or noise do not fit."""
+        for p in self.parameters:
+            if not (math.isfinite(p.lower) and math.isfinite(p.upper)):
+                raise IdentificationError(
+                    f'{p.name}: found limits [{p.lower:g}, {p.upper:g}]; both must be finite: '
+                    f'they set the scale of the search'
+                )
+        if np.any(self.noise <= 0.0):
+            raise IdentificationError('the noise of measurements must be positive')
+
+    @property
+    def inputs(self) -> Inputs:
+        """What acts at each step."""
+        return Inputs(self.controls, self.first_steps or (0,))
+
+    @property
+    def limits(self) -> Array:
+        """Lower and upper limits (2, P)."""
+        return np.array([[p.lower for p in self.parameters], [p.upper for p in self.parameters]])
+
+    @property
+    def scale(self) -> Array:
+        """Unit (nq + nv,) of each state: its standard deviation over all trajectories."""
+        spread = self.references.std(axis=0)
+        return np.where(spread > 0.0, spread, 1.0)
+
+    @property
+    def logarithmic(self) -> Bools:
+        """Mask (P,) of parameters on a log scale: limits more than a decade apart."""
+        lower, upper = self.limits
+        return (lower > 0.0) & (upper > DECADE * lower)
+
+    def coordinates(self, theta: Array) -> Array:
+        """Return parameters (..., P) in standard deviations of the uniform prior, centered."""
+        lower, upper = self._bent(self.limits)
+        return LIMIT * (2.0 * self._bent(theta) - upper - lower) / (upper - lower)
+
+    def theta(self, coordinates: Array) -> Array:
+        """Return the parameters (..., P) at coordinates, clipped to the limits."""
+        lower, upper = self._bent(self.limits)
+        bent = 0.5 * (lower + upper) + 0.5 * (upper - lower) * coordinates / LIMIT
+        bent = np.clip(bent, lower, upper)
+        return np.clip(np.where(self.logarithmic, np.exp(bent), bent), *self.limits)
+
+    def _bent(self, theta: Array) -> Array:
+        """Return parameters (..., P), with the logarithm taken where `logarithmic`."""
+        return np.where(self.logarithmic, np.log(np.where(self.logarithmic, theta, 1.0)), theta)
 
 
 @dataclass(frozen=True)
@@ -78,16 +152,13 @@ def prepare(
     observed = np.concatenate([rows[1 : end + 1] for _, _, rows, end in cuts])
     problem = ShootingProblem(
         plant.model,
-        tuple(
-            replace(parameter, lower=unknown.lower, upper=unknown.upper)
-            for parameter, unknown in zip(plant.parameters, plant.unknowns, strict=True)
-        ),
+        plant.parameters,
         np.array([states[0] for _, states, _ in pieces]),
         np.concatenate([motion.ctrl[:end] for motion, _, _, end in cuts]),
         np.concatenate([states[1 : end + 1] for _, states, _, end in cuts]),
         _read_noise(plant.model, recordings, noise),
         tuple(int(begin) for begin in np.cumsum([0, *ends[:-1]])),
-        None if observed.all() else observed,
+        observed,
     )
     later = tuple(states[end + 1 :] for _, states, _, end in cuts)
     parts = tuple(split_at(motion, end + 1) for motion, _, _, end in cuts)
@@ -95,11 +166,7 @@ def prepare(
 
 
 def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Motion, Array, Bools]:
-    """
-    Return the motion at the model's time steps, and its states (N, nq + nv).
-
-    The last array (N, nq + nv) is false where a position or velocity is only interpolated.
-    """
+    """Return the motion at the model's steps, its states (N, nq + nv), and which were measured."""
     motion = resample(recording, model, steps_per_sample=MAX_STEPS_PER_SAMPLE)
     if motion.applied.any():
         where = next(s.where for s in recording.signals.values() if s.kind in ('torque', 'effort'))

@@ -21,14 +21,13 @@ import scipy.linalg
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.inferred_joints import displaced_models
-from emppi_ros.identification.multiple_shooting import target_density
 from emppi_ros.identification.multiple_shooting.particles import (
     MultipleShooting,
+    continuity,
     initial_particles,
     sobol_parameters,
 )
-from emppi_ros.identification.multiple_shooting.problem import LIMIT
-from emppi_ros.identification.multiple_shooting.training_data import TrainingData
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT, TrainingData
 
 DIVISIONS = 8, 4, 2, 1  # of a window, in searches in which they are independent
 CONTINUITY_WEIGHTS = 1e4, 1e10  # of the searches after these
@@ -113,13 +112,13 @@ class ResidualFunction:
         for window in range(shooter.first, shooter.windows):
             columns = shooter.start_slice(window)
             full[window, ..., columns] = slopes[window, ..., shooter.unknown :]
-        defects, normals = target_density.continuity(shooter, point[None], windows)
+        defects, normals = continuity(shooter, point[None], windows)
         root = np.sqrt(self.weight)
         self.defect = float(np.sqrt(np.mean(defects**2))) if defects.size else 0.0
         self._value = np.concatenate([errors.ravel(), root * defects[0]])
         self._jacobian = np.concatenate([full.reshape(-1, shooter.size), root * normals[0]])
         self.rows = errors.size  # of the value that are errors, zero where nothing was measured
-        self.count = int(np.sum(np.broadcast_to(np.isfinite(noise), errors.shape)))
+        self.count = int(np.sum(np.isfinite(noise)))
 
     def search(self, z: Array, progress: Callable[[int, float], None]) -> int:
         """Search from a point (D,), and return the number of iterations."""
@@ -149,9 +148,8 @@ class ResidualFunction:
     @property
     def unexplained(self) -> float:
         """The errors relative to the motion within windows, as root mean squares."""
-        values = self.shooter.measurements
-        noise = np.broadcast_to(self.shooter.noise, values.shape)[..., self.measured]
-        values = values[..., self.measured]
+        noise = self.shooter.noise[..., self.measured]
+        values = self.shooter.measurements[..., self.measured]
         observed = np.isfinite(noise)
         count = np.maximum(np.sum(observed, axis=1, keepdims=True), 1)
         mean = np.sum(values, axis=1, keepdims=True, where=observed) / count

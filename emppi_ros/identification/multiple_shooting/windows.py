@@ -1,22 +1,23 @@
-"""Recordings cut into windows of equal length, and the states at their starts."""
+"""
+Windows of recordings: cut to equal length, simulated in one batch, and the states at their starts.
 
+Derivatives are forward differences. Beside the model of a sample of parameters, one is simulated
+for each perturbed parameter, and one for each component of start states, perturbed in all windows.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools, Ints
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.multiple_shooting.simulation import (
-    STEP,
-    Inputs,
-    make_ensemble,
-    perturb_starts,
-    roll_out,
-)
-from emppi_ros.model.ensemble import Ensemble
-from emppi_ros.recordings.motion import Motion
+from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.recordings.motion import Motion, delay_rows
 
+STEP = 1e-6  # of the scale of a parameter or state; rounding errors grow as 1e-16 / step
 FREEDOM = 4.0  # degrees of freedom of Student's t: outliers count less, at 7 % more variance
 MIN_SAMPLES = 12  # in the shortest windows, of the joint with the fewest
 _DEGREE = 3  # of the polynomial through a window that gives the guess of its start
@@ -30,13 +31,9 @@ _LAG_RATE = 2.0 / 9.0  # of the number of lags (Newey and West 1994)
 
 @dataclass(frozen=True)
 class Windows:
-    """
-    W windows of h steps, of one or more recordings.
+    """W windows of h steps, of one or more recordings, with the configurations at their starts."""
 
-    The start of a window is the configuration at its first step; the h next ones are compared.
-    """
-
-    measured: Array  # (W, 1 + h, nv) positions
+    measured: Array  # (W, 1 + h, nv) positions: those after the first are compared
     observed: Bools  # (W, 1 + h, nv) where they were measured
     steps: Ints  # (W, h) step of the motion at which each simulation step begins
     recordings: Ints  # (W,) index of the recording
@@ -86,16 +83,11 @@ def shortest_length(motion: Motion) -> int:
 
 
 def guess_starts(windows: Windows, step_s: float) -> Array:
-    """
-    Return positions and velocities (W, 2 nv) at the starts, by a polynomial through each one.
-
-    It goes through the first MIN_SAMPLES samples. Where a window has too few, positions are those
-    measured, and velocities zero.
-    """
+    """Return positions and velocities (W, 2 nv) at starts, by polynomials through samples."""
     time = step_s * np.arange(windows.length + 1, dtype=np.float64)
     powers = time[:, None] ** np.arange(_DEGREE + 1)
     starts = np.zeros((windows.count, 2, windows.measured.shape[-1]))
-    starts[:, 0] = windows.measured[:, 0]
+    starts[:, 0] = windows.measured[:, 0]  # with too few samples, at rest
     for w, joint in np.ndindex(windows.count, starts.shape[-1]):
         rows = np.flatnonzero(windows.observed[w, :, joint])[:MIN_SAMPLES]
         if len(rows) > 2 * _DEGREE:
@@ -114,6 +106,73 @@ def _fit_robustly(powers: Array, values: Array) -> Array:
         errors = np.abs(values - powers @ fit)
         weights = 1.0 / (1.0 + (errors / (_CAUCHY * max(float(np.median(errors)), _TINY))) ** 2)
     return fit
+
+
+class Inputs(NamedTuple):
+    """Inputs at the T time steps of one or more recordings."""
+
+    ctrl: Array  # (T, nu), each applied until the next
+    begins: Sequence[int] = (0,)  # first step of each recording
+    applied: Array | None = None  # (T, nv) external generalised forces, N or N m; None: none
+
+    @classmethod
+    def of_motion(cls, motion: Motion) -> 'Inputs':
+        """Return the inputs of a motion."""
+        return cls(motion.ctrl, motion.begins, motion.applied if motion.applied.any() else None)
+
+
+def make_ensemble(plant: Plant, models: int, rollouts: int, threads: int = 0) -> Ensemble:
+    """Return the models of a plant whose parameters are those of the registry."""
+    return Ensemble(plant.model, plant.parameters, models, rollouts, threads)
+
+
+def roll_out(
+    ensemble: Ensemble, inputs: Inputs, steps: Ints, starts: Array, forces: Array | None = None
+) -> tuple[Array, Bools]:
+    """
+    Return the states (M, W, h, 2 nv) after each step, and which models (M,) diverge.
+
+    Windows begin with states `starts` (M, W, 2 nv), and have the inputs of `steps` (W, h). More
+    generalised `forces` (M, W, h, nv) may act.
+    """
+    shape = ensemble.models, *steps.shape
+    if ensemble.delays is None:
+        ctrl = np.broadcast_to(inputs.ctrl[steps], (*shape, inputs.ctrl.shape[1]))
+    else:
+        delays = ensemble.delays / ensemble.model.opt.timestep
+        ctrl = delay_rows(inputs.ctrl, inputs.begins, delays)[:, steps]
+    if inputs.applied is not None:
+        applied = np.broadcast_to(inputs.applied[steps], (*shape, inputs.applied.shape[1]))
+        forces = applied if forces is None else applied + forces
+    begin = State(*np.split(starts, 2, axis=-1))
+    fields, diverged = ensemble.rollout(begin, ctrl, ('qpos', 'qvel'), forces)
+    states = np.concatenate([fields['qpos'], fields['qvel']], axis=-1)
+    return states, diverged.any(axis=1) | ~np.isfinite(states).all(axis=(1, 2, 3))
+
+
+def simulate(
+    plant: Plant, thetas: Array, motion: Motion, steps: Ints, starts: Array, threads: int = 0,
+    forces: Array | None = None,
+) -> tuple[Array, Bools]:  # fmt: skip
+    """Return what `roll_out` does, for parameters (M, P) and the inputs of a motion."""
+    ensemble = make_ensemble(plant, len(thetas), len(steps), threads)
+    ensemble.write(thetas)
+    return roll_out(ensemble, Inputs.of_motion(motion), steps, starts, forces)
+
+
+def perturb_starts(
+    starts: Array, others: int, scale: Array | float = 1.0, first: int = 0
+) -> Array:
+    """
+    Return the starts (N, 1 + others + S, W, S) of all models of N samples.
+
+    They are those given (N, W, S), but in each of the last S models one component is larger by
+    STEP times its scale, in all windows from the `first` on.
+    """
+    size = starts.shape[-1]
+    rows = np.repeat(starts[:, None], 1 + others + size, axis=1)
+    rows[:, 1 + others :, first:] += STEP * np.diag(np.broadcast_to(scale, size))[:, None]
+    return rows
 
 
 def student_weights(errors: Array, scale: Array) -> Array:

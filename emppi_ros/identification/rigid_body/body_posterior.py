@@ -17,11 +17,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.rigid_body.regressor import (
-    BODY_PARAMETERS,
-    FRICTION,
-    pseudo_inertia,
-)
+from emppi_ros.identification.rigid_body.arm import BODY_PARAMETERS, FRICTION, pseudo_inertia
 
 _UNITS = np.stack([pseudo_inertia(e) for e in np.eye(10)])  # (10, 4, 4)
 _MAX_STEPS = 300  # per weight
@@ -51,6 +47,9 @@ class InertialPrior(NamedTuple):
         first = self.mass_kg * self.radius_m
         inertial = [self.mass_kg, *3 * [first], *6 * [first * self.radius_m]]
         return np.array([*inertial, self.friction, self.armature])
+
+
+PRIOR = InertialPrior()
 
 
 class BodyConstraints(NamedTuple):

@@ -1,8 +1,4 @@
-"""
-Composite bodies: torques only show the sum of a scene's bodies that are welded together.
-
-For a body to be identified, the others of its composite are taken from the scene.
-"""
+"""Composite bodies: torques only show the sum of bodies that are welded together."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -11,10 +7,9 @@ import mujoco
 import numpy as np
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, InertialPrior
-from emppi_ros.identification.rigid_body.mjcf_export import BodyInertial
-from emppi_ros.identification.rigid_body.regressor import (
+from emppi_ros.core.errors import IdentificationError, SceneError
+from emppi_ros.core.paths import SceneFile
+from emppi_ros.identification.rigid_body.arm import (
     ARMATURE,
     BODY_PARAMETERS,
     FRICTION,
@@ -22,7 +17,8 @@ from emppi_ros.identification.rigid_body.regressor import (
     model_parameters,
     pseudo_inertia,
 )
-from emppi_ros.model import scene
+from emppi_ros.identification.rigid_body.body_posterior import PRIOR, BodyConstraints
+from emppi_ros.model import mjcf_export, scene
 from emppi_ros.model.parameters import Parameter
 
 _FIELDS = 'body_mass', 'body_ipos', 'body_inertia'
@@ -30,6 +26,7 @@ _JOINT_FIELDS = 'dof_damping', 'dof_frictionloss', 'dof_armature'
 _MIN_FRICTION = 0.01  # N m s/rad or N s/m: prior of joints without friction
 _MIN_ARMATURE = 0.01  # kg m^2 or kg: likewise
 _MIN_THICKNESS = 1e-6  # relative to the largest; thinner bodies get the typical prior
+_TOLERANCE = 1e-4  # of values in MJCF, relative: it has six digits
 
 
 class CompositePart(NamedTuple):
@@ -85,11 +82,7 @@ def map_parameters(
     parts: Sequence[CompositePart],
     links: bool,
 ) -> ParameterMap:
-    """
-    Return the bodies that have the parameters; IdentificationError if torques cannot show one.
-
-    With `links` false, all bodies of the arm are identified: without named parts, the link.
-    """
+    """Return the bodies of parameters, or all unless `links`; IdentificationError for others."""
     joints = scene.names(arm, 'joint')
     body_indices, identified = [], dict[int, CompositePart]()
     for parameter in parameters:
@@ -143,7 +136,7 @@ def constraints_from_scene(
     Free are the bodies to identify, with priors centered at the scene, viscous friction if
     `viscous`, and the inertia of rotors about `rotors` (nv,), if given; else these are zero.
     """
-    typical = InertialPrior().parameters()
+    typical = PRIOR.parameters()
     rows = model_parameters(arm).reshape(-1, BODY_PARAMETERS)
     like, fixed = rows.copy(), np.zeros_like(rows)
     free = np.ones(rows.shape, np.bool_)
@@ -189,6 +182,14 @@ def parameter_values(
     return np.stack(columns, axis=1)
 
 
+class BodyInertial(NamedTuple):
+    """Inertial properties of a body in MJCF."""
+
+    mass: float  # kg
+    centre: list[float]  # m, in the body's frame
+    inertia: list[float]  # kg m^2, about the centre: xx, yy, zz, xy, xz, yz
+
+
 def body_inertials(
     parameter_map: ParameterMap, constraints: BodyConstraints, bodies: Array
 ) -> Iterator[tuple[str, BodyInertial]]:
@@ -217,3 +218,62 @@ def _field_value(parameter: Parameter, body: Array) -> float:
         return float(centre[parameter.element])
     sizes = np.linalg.eigvalsh(spread)
     return float(sizes[1] + sizes[2])  # the moment about the thinnest axis
+
+
+def to_mjcf(
+    file: SceneFile,
+    bodies: Mapping[str, BodyInertial],
+    joints: Mapping[str, Mapping[str, float]],
+    step_s: float,
+) -> str:
+    """
+    Return the scene as MJCF with other bodies, and values of joints by attribute and name.
+
+    SceneError if it cannot be written; IdentificationError if values change on loading.
+    """
+    try:
+        spec = mujoco.MjSpec.from_file(str(file.path))
+        for name, body in bodies.items():
+            _write_inertial(spec.body(name), body)
+        for attribute, values in joints.items():
+            for name, value in values.items():
+                before = getattr(spec.joint(name), attribute)
+                if isinstance(before, np.ndarray):  # damping, followed by nonlinear terms
+                    before[0] = value
+                else:
+                    setattr(spec.joint(name), attribute, value)
+        text, back = mjcf_export.to_xml(spec, file, step_s)
+    except (ValueError, mujoco.FatalError, mujoco.UnexpectedError) as error:
+        raise SceneError(f'{file.path}: cannot be written with other bodies: {error}') from None
+    for name, body in bodies.items():
+        index = scene.find(back, 'body', name)
+        moments = np.linalg.eigvalsh(_inertia_matrix(body))
+        fits = (
+            np.isclose(back.body_mass[index], body.mass, rtol=_TOLERANCE)
+            and np.allclose(back.body_ipos[index], body.centre, rtol=_TOLERANCE, atol=_TOLERANCE)
+            and np.allclose(
+                np.sort(back.body_inertia[index]), moments, rtol=0.0, atol=_TOLERANCE * moments[-1]
+            )
+        )
+        if not fits:
+            raise IdentificationError(
+                f'body {name!r} cannot be written to MJCF: {body.mass:.6g} kg was loaded '
+                f'as {back.body_mass[index]:.6g}, centre {body.centre} as '
+                f'{back.body_ipos[index]}, moments {moments} as {back.body_inertia[index]}'
+            )
+    return text
+
+
+def _inertia_matrix(body: BodyInertial) -> list[list[float]]:
+    xx, yy, zz, xy, xz, yz = body.inertia
+    return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+
+
+def _write_inertial(item: mujoco.MjsBody, body: BodyInertial) -> None:
+    moments, axes = np.linalg.eigh(_inertia_matrix(body))
+    axes[:, 0] *= np.sign(np.linalg.det(axes))
+    item.explicitinertial = True
+    item.mass, item.ipos, item.inertia = body.mass, body.centre, moments
+    mujoco.mju_mat2Quat(item.iquat, axes.ravel())
+    item.fullinertia[0] = np.nan
+    item.ialt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT

@@ -9,20 +9,13 @@ import numpy as np
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.rigid_body import (
-    arm,
-    composite_bodies,
-    joint_torques,
-    motion_samples,
-    torque_fit,
-)
-from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, InertialPrior
+from emppi_ros.identification.rigid_body import arm, composite_bodies, motion_samples, torque_fit
+from emppi_ros.identification.rigid_body.arm import BODY_PARAMETERS
+from emppi_ros.identification.rigid_body.body_posterior import PRIOR, BodyConstraints
 from emppi_ros.identification.rigid_body.composite_bodies import ParameterMap
-from emppi_ros.identification.rigid_body.joint_torques import JointUnknowns
 from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion
 from emppi_ros.identification.rigid_body.recordings import ArmRecording, RecordedArm
-from emppi_ros.identification.rigid_body.regressor import BODY_PARAMETERS
-from emppi_ros.identification.rigid_body.torque_fit import TorqueFit
+from emppi_ros.identification.rigid_body.torque_fit import RigidBodyOptions, TorqueFit
 from emppi_ros.model import scene
 from emppi_ros.recordings.noise import correlation_time
 from emppi_ros.recordings.recordings import named_errors
@@ -75,14 +68,11 @@ class Misfit(NamedTuple):
 
 
 def measure_misfit(torque: Array, residuals: Array, covariance: Array) -> Misfit:
-    """
-    Return the misfit of residuals (n, nv) of torques (n, nv), given the expected covariance.
-
-    Correlation counts if it is significant: its standard error is sqrt(22 / n) for white noise.
-    """
+    """Return the misfit of residuals (n, nv) of torques (n, nv), given the expected covariance."""
     square = np.mean(residuals**2, axis=0)
     variance = np.diagonal(covariance, axis1=1, axis2=2).mean(axis=0)
     times = np.array([correlation_time(column) for column in residuals.T])
+    # of white noise, the standard error is sqrt(22 / n)
     times[times < 1.0 + _STANDARD_ERRORS * np.sqrt(22.0 / len(residuals))] = 1.0
     rms = np.sqrt(square)
     return Misfit(
@@ -117,14 +107,10 @@ def note_misfit(model: mujoco.MjModel, misfit: Misfit, why: str) -> str:
 
 
 def disagreement(alone: Sequence[TorqueFit], together: TorqueFit, numbers: int) -> str:
-    """
-    Return a message if recordings do not agree, else an empty string.
-
-    If those fitted alone agree on `numbers` common parameters, chi-squared rises in a joint fit by
-    about that many for each recording but one.
-    """
+    """Return a message if recordings do not agree, else an empty string."""
     before, after = sum(_chi_squared(fit) for fit in alone), _chi_squared(together)
     size = together.residuals.size
+    # recordings that agree on `numbers` parameters raise chi-squared by about these, but for one
     gain = after - before - (len(alone) - 1) * numbers
     if gain < max(_SIGNIFICANT**2, 0.5 * (after - size)):
         return ''
@@ -184,12 +170,11 @@ class RigidBodyEstimate(NamedTuple):
     arm: RecordedArm  # with the windows of the estimate
     parameter_map: ParameterMap
     constraints: BodyConstraints
-    unknowns: JointUnknowns
+    options: RigidBodyOptions
     stribeck: Array  # (nv,) Stribeck velocities, 0 for joints without
     fit: TorqueFit  # of all recordings together
     misfits: tuple[Misfit, ...]  # of each recording
     lags_s: tuple[float, ...]  # lag of torques behind the motion in each recording
-    prior: InertialPrior
     notes: tuple[str, ...]  # warnings
 
 
@@ -197,22 +182,19 @@ class _Fitter(NamedTuple):
     """What the fits of one or several recordings share."""
 
     model: mujoco.MjModel
-    prior: InertialPrior
     constraints: BodyConstraints
-    unknowns: JointUnknowns
+    options: RigidBodyOptions
 
     def fit(self, parts: Sequence[DifferentiatedMotion], stribeck: Array) -> TorqueFit:
         samples, noise = motion_samples.concatenate(parts)
-        shapes = joint_torques.shapes(parts, self.unknowns, stribeck)
-        return torque_fit.fit_torques(
-            self.model, samples, noise, self.prior, self.constraints, shapes
-        )
+        shapes = torque_fit.shapes(parts, self.options, stribeck)
+        return torque_fit.fit_torques(self.model, samples, noise, PRIOR, self.constraints, shapes)
 
     def fit_alone(self, recording: ArmRecording) -> tuple[TorqueFit, float, Misfit]:
         """Return a fit, its lag of torques [s] and its misfit; IdentificationError if unusable."""
         part, none = recording.training, np.zeros(self.model.nv)
         fit = self.fit([part], none)
-        shapes = joint_torques.shapes([part], self.unknowns, none)
+        shapes = torque_fit.shapes([part], self.options, none)
         lag_s, share = torque_fit.estimate_lag(
             self.model, part.samples.states, shapes, self.constraints.free, fit, part.step_s
         )
@@ -225,24 +207,22 @@ class _Fitter(NamedTuple):
 
 
 def identify_bodies(
-    plant: Plant, arm: RecordedArm, links: bool, unknowns: JointUnknowns | None = None
+    plant: Plant, arm: RecordedArm, options: RigidBodyOptions
 ) -> RigidBodyEstimate:
-    """
-    Return the bodies that explain all recordings; IdentificationError if they explain nothing.
-
-    Each recording is fitted alone first, so that errors name the recording.
-    """
-    unknowns = unknowns or JointUnknowns()
-    parameter_map = composite_bodies.map_parameters(plant.parameters, arm.model, arm.parts, links)
-    _check_unknown(plant, unknowns)
+    """Return the bodies that explain all recordings; IdentificationError if they do not."""
+    parameter_map = composite_bodies.map_parameters(
+        plant.parameters, arm.model, arm.parts, options.links == 'known'
+    )
+    _check_unknown(plant, options)
     constraints = composite_bodies.constraints_from_scene(
         arm.model,
         parameter_map,
-        arm.rotors if unknowns.armature else None,
-        unknowns.friction != 'none',
+        arm.rotors if options.armature == 'unknown' else None,
+        options.friction != 'none',
     )
-    fitter = _Fitter(arm.model, InertialPrior(), constraints, unknowns)
+    fitter = _Fitter(arm.model, constraints, options)
     recordings, fits, lags_s, notes = [], [], [], list[str]()
+    # each recording is fitted alone first, so that errors name it
     for given in arm.recordings:
         recording = given
         with named_errors(recording.name):
@@ -264,7 +244,7 @@ def identify_bodies(
         first = fitter.fit(parts, np.zeros(arm.model.nv))
         count = np.count_nonzero(constraints.free) + arm.model.nv
         notes += filter(None, [disagreement(fits, first, count)])
-    stribeck = joint_torques.choose_stribeck(arm.model, parts, unknowns, constraints.free, first)
+    stribeck = torque_fit.choose_stribeck(arm.model, parts, options, constraints.free, first)
     if stribeck.any():
         first = fitter.fit(parts, stribeck)
     ends = np.cumsum([len(part.samples.torque) for part in parts])[:-1]
@@ -279,18 +259,18 @@ def identify_bodies(
         noise = part.noise._replace(torque=part.noise.torque * misfit.widening)
         wider.append(part._replace(noise=noise))
     return RigidBodyEstimate(
-        arm._replace(recordings=tuple(recordings)), parameter_map, constraints, unknowns,
-        stribeck, fitter.fit(wider, stribeck), tuple(misfits), tuple(lags_s), fitter.prior,
+        arm._replace(recordings=tuple(recordings)), parameter_map, constraints, options,
+        stribeck, fitter.fit(wider, stribeck), tuple(misfits), tuple(lags_s),
         tuple(notes),
     )  # fmt: skip
 
 
-def _check_unknown(plant: Plant, unknowns: JointUnknowns) -> None:
+def _check_unknown(plant: Plant, options: RigidBodyOptions) -> None:
     """Raise if a parameter is of friction or of rotors, and these are not unknown."""
     switches = {
-        'dof_armature': ('--armature', unknowns.armature),
-        'dof_damping': ('--friction', unknowns.friction != 'none'),
-        'dof_frictionloss': ('--friction', unknowns.dry),
+        'dof_armature': ('--armature', options.armature == 'unknown'),
+        'dof_damping': ('--friction', options.friction != 'none'),
+        'dof_frictionloss': ('--friction', options.dry),
     }
     for parameter in plant.parameters:
         option, unknown = switches.get(parameter.field, ('', True))

@@ -1,47 +1,23 @@
 """The method `rigid-body`: the bodies of an arm, from its torques."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict
+from typing import Any
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.config import key
-from emppi_ros.identification.common import options as fields
 from emppi_ros.identification.common import posterior_samples
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.methods import Identification, Method, RunSettings
-from emppi_ros.identification.rigid_body import inference, joint_torques, mjcf_export, report
+from emppi_ros.identification.rigid_body import composite_bodies, inference, report
 from emppi_ros.identification.rigid_body import recordings as arm_recordings
-from emppi_ros.identification.rigid_body.joint_torques import JointUnknowns
-from emppi_ros.identification.rigid_body.mjcf_export import BodyInertial
+from emppi_ros.identification.rigid_body.body_posterior import PRIOR
+from emppi_ros.identification.rigid_body.composite_bodies import BodyInertial
+from emppi_ros.identification.rigid_body.torque_fit import RigidBodyOptions
 from emppi_ros.recordings.recordings import Recording
 
 _OVERSAMPLING = 4  # samples per sample of the prior: some lie outside of the bounds
 _SIGNIFICANT = 3.0  # standard deviations of a rotor inertia that is written
 _STAGES = 3  # of the progress bar
-
-
-@dataclass(frozen=True)
-class RigidBodyOptions:
-    """Options of the method `rigid-body`."""
-
-    links: Literal['known', 'unknown'] = key(
-        'known', doc='whether bodies without a parameter are as in the scene, or unknown as well'
-    )
-    friction: joint_torques.Friction = key(
-        'stribeck',
-        doc='unknown friction of each joint: Stribeck friction (where the data show it) with all '
-        'of coulomb, dry friction with viscous, viscous friction, or none',
-    )
-    armature: Literal['unknown', 'known'] = key(
-        'unknown',
-        doc='whether the inertia of rotors is unknown; known: efforts do not contain its torque, '
-        "and commands that of the scene's",
-    )
-    offset: Literal['unknown', 'none'] = key(
-        'unknown', doc='whether the torque of each joint has an unknown offset in each recording'
-    )
-    spread: float = fields.spread()
 
 
 class RigidBodyMethod(Method):
@@ -57,14 +33,10 @@ class RigidBodyMethod(Method):
         """Fit each recording alone, then all together."""
         plant.require_inverse()
         with run.progress('rigid-body', _STAGES, 'stages') as advance:
-            unknowns = JointUnknowns(
-                options.friction, options.armature == 'unknown', options.offset == 'unknown'
-            )
-            arm = arm_recordings.read(
-                plant, *recordings, held_out=run.held_out, armature=unknowns.armature
-            )
+            armature = options.armature == 'unknown'
+            arm = arm_recordings.read(plant, *recordings, held_out=run.held_out, armature=armature)
             advance(1)
-            estimate = inference.identify_bodies(plant, arm, options.links == 'known', unknowns)
+            estimate = inference.identify_bodies(plant, arm, options)
             advance(2)
             draws = report.draw(estimate, 1.0, posterior_samples.PRIOR_SAMPLES, run.seed)
             forecasts = report.forecast(estimate, draws)
@@ -90,31 +62,26 @@ class RigidBodyMethod(Method):
             {
                 **asdict(options),
                 'window_s': [recording.training.window_s for recording in estimate.arm.recordings],
-                'weight': estimate.prior.weight,
+                'weight': PRIOR.weight,
                 'seed': run.seed,
                 'held_out': run.held_out,
             },
             prior_samples,
             forecasts=lambda: report.futures(arm, forecasts, run.seed),
-            to_mjcf=lambda: to_mjcf(plant, summary, unknowns),
+            to_mjcf=lambda: to_mjcf(plant, summary, options),
         )
 
 
-def to_mjcf(plant: Plant, summary: dict[str, Any], unknowns: JointUnknowns) -> str:
-    """
-    Return the scene with the estimated bodies, friction and rotors.
-
-    Torques at the links do not have the inertia of rotors, so only a significant one is written.
-    MJCF has no Stribeck friction and no offset of torques.
-    """
+def to_mjcf(plant: Plant, summary: dict[str, Any], options: RigidBodyOptions) -> str:
+    """Return the scene with the estimated bodies, and what MJCF has of friction and rotors."""
     bodies = {name: BodyInertial(*row.values()) for name, row in summary['bodies'].items()}
-    sd = summary['armature_sd']
+    sd = summary['armature_sd']  # torques at the links do not have the inertia of rotors
     joints = {
         'armature': {n: x for n, x in summary['armature'].items() if x > _SIGNIFICANT * sd[n] > 0}
     }
-    if unknowns.friction != 'none':
+    if options.friction != 'none':
         joints['damping'] = summary['friction']
-    if unknowns.dry:
+    if options.dry:
         joints['frictionloss'] = {n: max(x, 0.0) for n, x in summary['dry_friction'].items()}
     step = float(plant.model.opt.timestep)
-    return mjcf_export.to_mjcf(arm_recordings.scene_file_of(plant), bodies, joints, step)
+    return composite_bodies.to_mjcf(arm_recordings.scene_file_of(plant), bodies, joints, step)

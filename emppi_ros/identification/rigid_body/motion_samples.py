@@ -26,30 +26,23 @@ _MIN_SPEED = 1e-6  # rad/s or m/s: scale below which velocities have no sign
 
 
 class MotionSamples(NamedTuple):
-    """Motion and torques of an arm at n evenly spaced instants."""
+    """Motion and torques of an arm at n evenly spaced instants, or their standard deviations."""
 
-    states: Array  # (3, n, nv) positions, velocities, accelerations
-    torque: Array  # (n, nv)
+    states: Array  # (3, n, nv) positions, velocities, accelerations; (3, nv) if all are equal
+    torque: Array  # (n, nv) or (nv,)
 
-
-class MotionNoise(NamedTuple):
-    """Standard deviations of motion and torques, of all samples or of each."""
-
-    states: Array  # (3, nv) or (3, n, nv)
-    torque: Array  # (nv,) or (n, nv)
-
-    def of_each(self, n: int) -> 'MotionNoise':
+    def of_each(self, n: int) -> 'MotionSamples':
         """Return the standard deviations of each of n samples."""
         nv = self.torque.shape[-1]
         states = np.broadcast_to(self.states.reshape(3, -1, nv), (3, n, nv))
-        return MotionNoise(states, np.broadcast_to(self.torque, (n, nv)))
+        return MotionSamples(states, np.broadcast_to(self.torque, (n, nv)))
 
 
 class DifferentiatedMotion(NamedTuple):
     """Samples far enough apart for their noise to be independent."""
 
     samples: MotionSamples
-    noise: MotionNoise
+    noise: MotionSamples  # standard deviations
     signs: Array  # (n, nv) filtered signs of velocities: the shape of dry friction
     window_s: float
     step_s: float  # between samples
@@ -73,7 +66,7 @@ def differentiate(
     signs = np.tanh(_filter(position, half, 1, step) / np.maximum(size[1] * sd, _MIN_SPEED))
     return DifferentiatedMotion(
         MotionSamples(states, _filter(torque, half, 0, step)[kept]),
-        MotionNoise(size[:, None] * sd, size[0] * torque_sd),
+        MotionSamples(size[:, None] * sd, size[0] * torque_sd),
         _filter(signs, half, 0, step)[kept],
         (2 * half + 1) * step,
         stride * step,
@@ -199,17 +192,14 @@ def forecast_window(position: Array, sd: Array, step: float, least: int) -> tupl
     return best
 
 
-def concatenate(parts: Sequence[DifferentiatedMotion]) -> tuple[MotionSamples, MotionNoise]:
-    """Return the samples of several recordings, each with its own noise."""
-    samples = [part.samples for part in parts]
+def concatenate(parts: Sequence[DifferentiatedMotion]) -> tuple[MotionSamples, MotionSamples]:
+    """Return the samples of several recordings, and the standard deviations of each."""
     noises = [part.noise.of_each(len(part.samples.torque)) for part in parts]
-    return (
+    samples, noise = (
         MotionSamples(
-            np.concatenate([part.states for part in samples], axis=1),
-            np.concatenate([part.torque for part in samples]),
-        ),
-        MotionNoise(
-            np.concatenate([part.states for part in noises], axis=1),
-            np.concatenate([part.torque for part in noises]),
-        ),
+            np.concatenate([part.states for part in of], axis=1),
+            np.concatenate([part.torque for part in of]),
+        )
+        for of in ([part.samples for part in parts], noises)
     )
+    return samples, noise

@@ -10,25 +10,18 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common import posterior_samples
 from emppi_ros.identification.common.figures import HeldOutForecast
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.common.posterior_samples import knowledge_levels
 from emppi_ros.identification.rigid_body import (
     arm,
     body_posterior,
     composite_bodies,
-    joint_torques,
     motion_samples,
     torque_fit,
 )
+from emppi_ros.identification.rigid_body.arm import ARMATURE, BODY_PARAMETERS, FRICTION, regressor
 from emppi_ros.identification.rigid_body.inference import RigidBodyEstimate
-from emppi_ros.identification.rigid_body.joint_torques import DRY, OFFSETS, STRIBECK
 from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion
 from emppi_ros.identification.rigid_body.recordings import RecordedArm
-from emppi_ros.identification.rigid_body.regressor import (
-    ARMATURE,
-    BODY_PARAMETERS,
-    FRICTION,
-    regressor,
-)
+from emppi_ros.identification.rigid_body.torque_fit import DRY, OFFSETS, STRIBECK
 from emppi_ros.model import scene
 from emppi_ros.recordings.signals import joint_units
 
@@ -43,7 +36,7 @@ class PosteriorDraws(NamedTuple):
     """Posterior samples."""
 
     bodies: Array  # (N, 12 B)
-    coefficients: Array  # (N, nv, e) of non-inertial torques, as in `joint_torques.shapes`
+    coefficients: Array  # (N, nv, e) of non-inertial torques, as in `torque_fit.shapes`
 
     def values(self, estimate: RigidBodyEstimate) -> Array:
         """Return the parameters (N, P)."""
@@ -58,7 +51,7 @@ def draw(estimate: RigidBodyEstimate, spread: float, count: int, seed: int) -> P
     score = estimate.fit.normal.score / spread**2
     rng = np.random.default_rng(seed)
     drawn = body_posterior.sample_bodies(
-        information, score, estimate.prior, estimate.constraints, count, rng
+        information, score, body_posterior.PRIOR, estimate.constraints, count, rng
     )
     return PosteriorDraws(drawn, estimate.fit.normal.draw(drawn, spread, rng))
 
@@ -78,7 +71,7 @@ def summarize(plant: Plant, estimate: RigidBodyEstimate, draws: PosteriorDraws) 
         return dict(zip(names, values.tolist(), strict=True))
 
     summary = posterior_samples.summarize(
-        plant.unknowns, mode.values(estimate)[0], sd, knowledge_levels(shares)
+        plant.unknowns, mode.values(estimate)[0], sd, posterior_samples.knowledge_levels(shares)
     )
     summary |= {
         'bodies': {
@@ -167,8 +160,8 @@ def forecast(estimate: RigidBodyEstimate, draws: PosteriorDraws) -> list[TorqueF
         if part is None:
             continue
         states, torque = part.samples
-        shapes = joint_torques.shapes_of(
-            part, estimate.unknowns, estimate.stribeck, index, len(held_out)
+        shapes = torque_fit.shapes_of(
+            part, estimate.options, estimate.stribeck, index, len(held_out)
         )
         rows = regressor(model, *states)
         bodies = (np.vstack([parameters, draws.bodies]) @ rows.T).reshape(-1, *torque.shape)
@@ -188,15 +181,11 @@ def forecast(estimate: RigidBodyEstimate, draws: PosteriorDraws) -> list[TorqueF
 
 
 def least_squares(estimate: RigidBodyEstimate) -> Array:
-    """
-    Return the unknowns (p,) by ordinary least squares, for comparison.
-
-    All torques have the same weight, and bodies may be inconsistent.
-    """
+    """Return the unknowns (p,) by ordinary least squares: equal weights, any bodies."""
     model, free = estimate.arm.model, estimate.constraints.free
     parts = [recording.training for recording in estimate.arm.recordings]
     samples, _ = motion_samples.concatenate(parts)
-    shapes = joint_torques.shapes(parts, estimate.unknowns, estimate.stribeck)
+    shapes = torque_fit.shapes(parts, estimate.options, estimate.stribeck)
     rows = torque_fit.linear_columns(model, samples.states, shapes, free)
     fixed = regressor(model, *samples.states)[:, ~free] @ estimate.fit.parameters[~free]
     units = np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)
@@ -207,11 +196,7 @@ def least_squares(estimate: RigidBodyEstimate) -> Array:
 def summarize_forecasts(
     recorded: RecordedArm, forecasts: Sequence[TorqueForecast]
 ) -> dict[str, dict[str, float]]:
-    """
-    Return rms forecast errors of joints: in N m (or N), in standard deviations, and in percent.
-
-    Percent are of the standard deviation of torques, and also given for ordinary least squares.
-    """
+    """Return rms errors of joints: in N m (or N), in sd, and in percent of the sd of torques."""
     if not forecasts:
         return {}
     measured = np.concatenate([part.held_out.samples.torque for part in forecasts])

@@ -7,24 +7,36 @@ about the current estimate, X(s) b + J ds, the motion is eliminated: it adds J V
 covariance of torques, V being that of the measured motion. The linear regression for b alternates
 with updates of the motion. Torques that are linear in other unknowns, such as dry friction and
 sensor offsets, are eliminated from the normal equations of the bodies.
+
+Dry friction is s(v) (c + d exp(-(v / u)^2)), for the sign s of the velocity v: Coulomb friction c
+and Stribeck friction d (Armstrong-Helouvry, Dupont and Canudas de Wit 1994), which is negative in
+harmonic drives. For the Stribeck velocity u, values are tried.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import mujoco
 import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.config import key
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification import methods
 from emppi_ros.identification.rigid_body import arm
+from emppi_ros.identification.rigid_body.arm import regressor
 from emppi_ros.identification.rigid_body.body_posterior import (
     BodyConstraints,
     InertialPrior,
     fit_bodies,
 )
-from emppi_ros.identification.rigid_body.motion_samples import MotionNoise, MotionSamples
-from emppi_ros.identification.rigid_body.regressor import regressor
+from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion, MotionSamples
+from emppi_ros.recordings.noise import correlation_time
 
+DRY, STRIBECK, OFFSETS = 0, 1, 2  # columns of shapes and coefficients; one offset per recording
+_SPEEDS = (0.02, 0.04, 0.08, 0.15, 0.3)  # Stribeck velocities, relative to the largest speed
+_MIN_GAIN = 10.0  # of chi-squared per new parameter, in units of the residual
 _PRIOR_SCALE = 10.0  # prior sd of non-inertial torques, in units of the rms torque
 _UNUSED = 1e-6  # likewise, where the shape is zero: the coefficient is, too
 _MAX_ITERATIONS = 12
@@ -33,16 +45,40 @@ _CONVERGED_CHANGE = 1e-2  # rms change of the motion, in standard deviations of 
 _RANK = 1e-8  # relative to the largest: smaller ones are unexcited
 
 
-class NormalEquations(NamedTuple):
-    """
-    Normal equations of bodies after elimination of non-inertial torques.
+@dataclass(frozen=True)
+class RigidBodyOptions:
+    """Options of the method `rigid-body`."""
 
-    The coefficients of non-inertial torques given bodies b are `constant` - `gain` b.
-    """
+    links: Literal['known', 'unknown'] = key(
+        'known', doc='whether bodies without a parameter are as in the scene, or unknown as well'
+    )
+    friction: Literal['stribeck', 'coulomb', 'viscous', 'none'] = key(
+        'stribeck',
+        doc='unknown friction of each joint: Stribeck friction (where the data show it) with all '
+        'of coulomb, dry friction with viscous, viscous friction, or none',
+    )
+    armature: Literal['unknown', 'known'] = key(
+        'unknown',
+        doc='whether the inertia of rotors is unknown; known: efforts do not contain its torque, '
+        "and commands that of the scene's",
+    )
+    offset: Literal['unknown', 'none'] = key(
+        'unknown', doc='whether the torque of each joint has an unknown offset in each recording'
+    )
+    spread: float = methods.spread()
+
+    @property
+    def dry(self) -> bool:
+        """Whether dry friction is unknown."""
+        return self.friction in ('stribeck', 'coulomb')
+
+
+class NormalEquations(NamedTuple):
+    """Normal equations of bodies after elimination of non-inertial torques."""
 
     information: Array  # (12 B, 12 B) X' S^-1 X
     score: Array  # (12 B,) X' S^-1 y
-    constant: Array  # (nv e,)
+    constant: Array  # (nv e,); coefficients given bodies b are `constant` - `gain` b
     gain: Array  # (nv e, 12 B)
     of_coefficients: Array  # (nv e, nv e) information about coefficients given bodies
     joints: int
@@ -70,6 +106,27 @@ class TorqueFit(NamedTuple):
     covariance: Array  # (n, nv, nv) expected of residuals
     predicted: Array  # (n, nv) torques
     iterations: int
+
+
+def shapes(
+    parts: Sequence[DifferentiatedMotion], options: RigidBodyOptions, stribeck: Array
+) -> Array:
+    """Return shapes (n, nv, 2 + R) of non-inertial torques; `stribeck` (nv,) may have zeros."""
+    count = len(parts)
+    rows = [shapes_of(part, options, stribeck, i, count) for i, part in enumerate(parts)]
+    return np.concatenate(rows)
+
+
+def shapes_of(
+    part: DifferentiatedMotion, options: RigidBodyOptions, stribeck: Array, index: int, count: int
+) -> Array:
+    """Return the shapes (n, nv, 2 + count) of a part of the recording at an index."""
+    shapes = np.zeros((*part.signs.shape, 2 + count))
+    shapes[:, :, DRY] = part.signs * options.dry
+    near_rest = np.exp(-((part.samples.states[1] / np.where(stribeck, stribeck, 1.0)) ** 2))
+    shapes[:, :, STRIBECK] = shapes[:, :, DRY] * near_rest * (stribeck > 0.0)
+    shapes[:, :, OFFSETS + index] = options.offset == 'unknown'
+    return shapes
 
 
 def normal_equations(
@@ -100,7 +157,7 @@ def _by_joint(shapes: Array) -> Array:
 def fit_torques(
     model: mujoco.MjModel,
     samples: MotionSamples,
-    noise: MotionNoise,
+    noise: MotionSamples,
     prior: InertialPrior,
     constraints: BodyConstraints,
     shapes: Array,
@@ -178,3 +235,47 @@ def estimate_lag(
     without = rows[:, :-1] @ np.linalg.lstsq(rows[:, :-1], residuals, rcond=_RANK)[0]
     before, after = (float(np.sum((residuals - x) ** 2)) for x in (without, rows @ best))
     return float(best[-1] / units[-1]), (before - after) / max(before - len(residuals), 1.0)
+
+
+def choose_stribeck(
+    model: mujoco.MjModel,
+    parts: Sequence[DifferentiatedMotion],
+    options: RigidBodyOptions,
+    free: Bools,
+    fit: TorqueFit,
+) -> Array:
+    """
+    Return the Stribeck velocity (nv,) of each joint, 0 where the residuals of a fit show none.
+
+    A column of Stribeck friction is added to the linearized fit of one joint at a time. It is
+    kept if chi-squared decreases by more than two parameters would by chance, counted in units of
+    the residual and of its correlation time, so that other errors of the model do not pass for it.
+    """
+    nv = model.nv
+    chosen = np.zeros(nv)
+    if options.friction != 'stribeck':
+        return chosen
+    rows = linear_columns(model, fit.states, shapes(parts, options, chosen), free)
+    weight = 1.0 / np.sqrt(np.diagonal(fit.covariance, axis1=1, axis2=2))
+    rows *= weight.ravel()[:, None]
+    rows /= np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)
+    basis, sizes, _ = np.linalg.svd(rows, full_matrices=False)
+    basis = basis[:, sizes > _RANK * sizes[0]]
+    white = weight * fit.residuals
+    rest = white.ravel() - basis @ (basis.T @ white.ravel())
+    by_joint = rest.reshape(-1, nv)
+    fastest = np.max(np.abs(fit.states[1]), axis=0)
+    for joint in range(nv):
+        unit = float(np.mean(by_joint[:, joint] ** 2)) * correlation_time(by_joint[:, joint])
+        best = 2.0 * _MIN_GAIN * unit
+        for share in _SPEEDS:
+            speed = np.zeros(nv)
+            speed[joint] = share * fastest[joint]
+            column = np.zeros_like(white)
+            column[:, joint] = shapes(parts, options, speed)[:, joint, STRIBECK]
+            new = (weight * column).ravel()
+            new -= basis @ (basis.T @ new)
+            gain = float(new @ rest) ** 2 / max(float(new @ new), np.finfo(float).tiny)
+            if gain > best:
+                best, chosen[joint] = gain, speed[joint]
+    return chosen

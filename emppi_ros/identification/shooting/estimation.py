@@ -32,18 +32,16 @@ from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.inferred_joints import displaced_models
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.multiple_shooting.simulation import (
+from emppi_ros.identification.multiple_shooting.windows import (
+    FREEDOM,
     STEP,
     Inputs,
+    Windows,
     make_ensemble,
     perturb_starts,
     roll_out,
-    simulate,
-)
-from emppi_ros.identification.multiple_shooting.windows import (
-    FREEDOM,
-    Windows,
     score_covariance,
+    simulate,
     student_weights,
 )
 from emppi_ros.recordings.motion import Motion

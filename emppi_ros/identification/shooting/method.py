@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key, positive
 from emppi_ros.identification.common import posterior_samples
 from emppi_ros.identification.common.figures import Convergence
@@ -88,22 +89,7 @@ class ShootingMethod(Method):
         forecasts = forecast.forecast_parts(
             plant, samples, parts, noise, length, run.seed, run.threads
         )
-        sd, joint_sd = (plant.scales * np.sqrt(np.diag(part)) for part in (covariance, by_joints))
-        more = {'sd_by_joints': joint_sd.tolist()} if joint_sd.any() else {}
-        summary = posterior_samples.summarize(
-            plant.unknowns, result.theta, sd, knowledge,
-            posterior_samples.unobservable_directions(covariance),
-            at_bound=plant.at_bound(result.theta), **more,
-        )  # fmt: skip
-        joints = scene.names(plant.model, 'joint')
-        summary |= {
-            'iterations': len(result.costs),
-            'converged': result.converged,
-            'step_s': step_s,
-            'window_s': step_s * length,
-            'windows': result.windows.count,
-            'error_scale': dict(zip(joints, result.scale.tolist(), strict=True)),
-        }
+        summary = summarize(plant, result, covariance, by_joints, knowledge)
         if forecasts:
             summary |= forecast.summarize(forecasts)
         if notes := fits.notes(plant):
@@ -122,6 +108,29 @@ class ShootingMethod(Method):
             convergence=Convergence('mean cost', np.array(result.costs)),
             forecasts=lambda: forecasts,
         )
+
+
+def summarize(
+    plant: Plant, result: ShootingEstimate, covariance: Array, by_joints: Array,
+    knowledge: Sequence[str],
+) -> dict[str, Any]:  # fmt: skip
+    """Return each parameter, with covariances (P, P) in the scales, and results of the search."""
+    sd, joint_sd = (plant.scales * np.sqrt(np.diag(part)) for part in (covariance, by_joints))
+    more = {'sd_by_joints': joint_sd.tolist()} if joint_sd.any() else {}
+    joints, step_s = scene.names(plant.model, 'joint'), float(plant.model.opt.timestep)
+    return {
+        **posterior_samples.summarize(
+            plant.unknowns, result.theta, sd, knowledge,
+            posterior_samples.unobservable_directions(covariance),
+            at_bound=plant.at_bound(result.theta), **more,
+        ),
+        'iterations': len(result.costs),
+        'converged': result.converged,
+        'step_s': step_s,
+        'window_s': step_s * result.windows.length,
+        'windows': result.windows.count,
+        'error_scale': dict(zip(joints, result.scale.tolist(), strict=True)),
+    }  # fmt: skip
 
 
 class GrowingFits(NamedTuple):
@@ -156,12 +165,7 @@ def fit_growing(
     threads: int,
     progress: Callable[[float], None],
 ) -> GrowingFits:
-    """
-    Return the estimates from windows of growing length, each from the one before.
-
-    They grow as long as the errors stay those of the shortest windows, in which errors of the
-    model have no time to accumulate.
-    """
+    """Return estimates from windows that grow while errors stay those of the shortest ones."""
     theta, fits = plant.initial, list[ShootingEstimate]()
     for length in lengths:
         cut = windows.cut(motion, length)

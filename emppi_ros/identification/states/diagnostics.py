@@ -30,11 +30,7 @@ _BETTER = 0.5  # of the variance that the residuals cause
 
 
 def check_model(fit: StatesEstimate) -> None:
-    """
-    Raise IdentificationError if the model does not explain the motion.
-
-    Degrees of freedom that depend on no parameter, such as an object in a hand, are not checked.
-    """
+    """Raise IdentificationError if the model does not explain what depends on a parameter."""
     model, uncertainty = fit.plant.model, fit.uncertainty
     joints = scene.names(model, 'joint')
     for part, deviation, impulse in zip(
@@ -77,12 +73,7 @@ def _inertial_forces(fit: StatesEstimate, part: slice) -> Array:
 def note_deviations(
     fit: StatesEstimate, names: Sequence[str], recordings: Sequence[Recording]
 ) -> list[str]:
-    """
-    Return a note on the joints whose states deviate from the measurements by more than noise.
-
-    Smoothing removes more than the noise, so only the sampling error of its standard deviation
-    counts, which is a share of 1 / sqrt(2 n) for n samples.
-    """
+    """Return a note on joints whose states deviate from the measurements by more than noise."""
     deviations, joints = [], scene.names(fit.plant.model, 'joint')
     for name, recording, rows, deviation in zip(
         names, recordings, fit.motion.parts, fit.uncertainty.observation_sd, strict=True
@@ -95,6 +86,7 @@ def note_deviations(
             noise = smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)
             if noise is None:
                 continue
+            # smoothing removes more than noise: only the sampling error of its sd counts
             fewest = min(len(signal.values), rows.stop - rows.start)
             if deviation[dof] > noise * (1.0 + _SIGNIFICANT / np.sqrt(2.0 * fewest)):
                 deviations.append(
@@ -111,11 +103,8 @@ def note_deviations(
 
 
 def note_correlation(fit: StatesEstimate) -> list[str]:
-    """
-    Return a note on the joints whose residuals are correlated by more than the error of that.
-
-    The standard error of the correlation time of n white residuals is sqrt(22 / n) samples.
-    """
+    """Return a note on joints whose residuals are correlated by more than the error of that."""
+    # of n white residuals, the standard error is sqrt(22 / n) samples
     times, joints = fit.uncertainty.correlation, scene.names(fit.plant.model, 'joint')
     high = times > 1.0 + _SIGNIFICANT * np.sqrt(22.0 / _counts(fit.motion))
     high &= fit.uncertainty.affected
@@ -160,13 +149,8 @@ class CommandLag(NamedTuple):
     """The delay of the commands."""
 
     steps: float
-    step_s: float
+    seconds: float
     explained: float  # share of the residual cost that the lag explains
-
-    @property
-    def seconds(self) -> float:
-        """The lag in s."""
-        return self.steps * self.step_s
 
     @property
     def notes(self) -> list[str]:
@@ -207,7 +191,7 @@ def estimate_lag(fit: StatesEstimate) -> CommandLag | None:
         return None
     steps = 0.5 * (earlier - later) / curvature
     explained = 0.5 * curvature * steps**2 / max(now, _MIN_COST)
-    return CommandLag(steps, float(plant.model.opt.timestep), explained)
+    return CommandLag(steps, steps * float(plant.model.opt.timestep), explained)
 
 
 def _delay(motion: Motion, steps: int) -> Motion:
@@ -221,13 +205,10 @@ def _delay(motion: Motion, steps: int) -> Motion:
 def note_timing(
     fit: StatesEstimate, recordings: Sequence[Recording], held_out: float
 ) -> tuple[float | None, list[str]]:
-    """
-    Return the lag of the commands [s] if there is one, and notes on what biases the estimates.
-
-    A step that is too long looks like a lag, so the lag is not mentioned beside it.
-    """
+    """Return the lag of the commands [s], if any, and notes on what biases the estimates."""
     lag, correlated = estimate_lag(fit), note_correlation(fit)
     notes = [] if lag is None else lag.notes
+    # a step that is too long looks like a lag, which is not mentioned beside it
     if correlated:
         shorter = _find_shorter_step(fit, recordings, held_out)
         if shorter is not None:
@@ -241,12 +222,7 @@ def note_timing(
 def _find_shorter_step(
     fit: StatesEstimate, recordings: Sequence[Recording], held_out: float
 ) -> float | None:
-    """
-    Return the physical step if residuals cause less than half of the variance with it.
-
-    None if the plant's own step is as good, if commands lag with the other step, too, or if there
-    is no estimate with it.
-    """
+    """Return the physical step if residuals cause less than half of the variance with it."""
     step = physical_step(recordings, fit.plant.model)
     if fit.plant.model.opt.timestep < _SHORTER * step:
         return None

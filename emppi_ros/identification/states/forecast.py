@@ -96,11 +96,7 @@ def forecast_parts(
     ends: Sequence[EndState],
     seed: int,
 ) -> list[HeldOutForecast]:
-    """
-    Return the forecast of each held-out part that is not empty, by parameters (n, P).
-
-    It starts from the estimated states, which are drawn for each of the parameters.
-    """
+    """Return forecasts of the held-out parts by parameters (n, P), from estimated states."""
     rng, forecasts = np.random.default_rng(seed), list[HeldOutForecast]()
     for (earlier, later), end, rows in zip(parts, ends, fit.motion.parts, strict=True):
         if not later.steps:

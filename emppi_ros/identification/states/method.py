@@ -10,8 +10,8 @@ import numpy as np
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import positive
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identification import methods
 from emppi_ros.identification.common import figures, posterior_samples
-from emppi_ros.identification.common import options as fields
 from emppi_ros.identification.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.methods import Identification, Method, RunSettings
@@ -35,7 +35,7 @@ class StatesOptions:
         'weight of squared impulse errors against squared observation errors; too small fits '
         'noise, too large slows convergence',
     )
-    spread: float = fields.spread()
+    spread: float = methods.spread()
 
 
 class StatesMethod(Method):
@@ -129,12 +129,7 @@ def fit_recordings(
 
 
 def draw_samples(result: StatesEstimate, spread: float, seed: int) -> Array:
-    """
-    Return samples (n, P) of the linearised posterior, with its correlations.
-
-    Parameters that were not excited are equal in all samples. `spread` multiplies the standard
-    deviations, which the paper finds too small by several times (section 4.5).
-    """
+    """Return samples (n, P) of the linearised posterior, `spread` times as wide (section 4.5)."""
     kept = posterior_samples.excited(result.knowledge)
     covariance = spread**2 * result.uncertainty.covariance
     return posterior_samples.draw_linearised(result.plant, result.theta, covariance, kept, seed)

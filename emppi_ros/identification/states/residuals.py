@@ -42,11 +42,7 @@ class Jacobian(NamedTuple):
 
 
 def evaluate(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Array) -> Residuals:
-    """
-    Return the residuals of a trajectory (N, nq) and parameters (P,) for an observed motion.
-
-    `weight` is the state error weight, of squared impulses.
-    """
+    """Return the residuals of a trajectory (N, nq); `weight` is that of squared impulses."""
     deviation = difference(plant.model, motion.qpos, qpos)
     forces = forces_known(plant.model, motion) * _forces(plant, motion, theta, qpos)
     impulses = np.sqrt(weight) * plant.model.opt.timestep * forces
@@ -125,11 +121,7 @@ def _forces(plant: Plant, motion: Motion, theta: Array, qpos: Array) -> Array:
 def _place(
     plant: Plant, motion: Motion, theta: Array, qpos: Array
 ) -> Iterator[tuple[mujoco.MjModel, mujoco.MjData]]:
-    """
-    Yield the model with states, accelerations and controls of all steps but first and last.
-
-    It has no end stops of hinges and slides.
-    """
+    """Yield the model, without end stops, and its states at all steps but first and last."""
     model = plant.at(theta)
     model.jnt_limited[[scene.is_scalar(model, joint) for joint in range(model.njnt)]] = 0
     v, a = rates(model, qpos)

@@ -151,11 +151,7 @@ def assemble(jacobian: Jacobian, residuals: Residuals, scales: Array) -> BandedN
 
 
 def factorize_states(normal: BandedNormalEquations, damping: float) -> Callable[[Array], Array]:
-    """
-    Return the solver of the states' block for right-hand sides (N nv, ...), with damping.
-
-    IdentificationError if the data do not determine the states.
-    """
+    """Return the solver of the states' block (N nv, ...); IdentificationError if undetermined."""
     bands = normal.states.copy()
     bands[0] += damping
     try:
@@ -170,11 +166,7 @@ def factorize_states(normal: BandedNormalEquations, damping: float) -> Callable[
 def solve_step(
     normal: BandedNormalEquations, damping: float, lower: Array, upper: Array
 ) -> tuple[Array, Array, float]:
-    """
-    Return the steps of states (N nv,) and of scaled parameters (P,), and the expected decrease.
-
-    The step of the parameters is optimal between `lower` and `upper` (P,).
-    """
+    """Return steps of states (N nv,) and bounded parameters (P,), and the expected decrease."""
     solve = factorize_states(normal, damping)
     free, bound = solve(normal.state_gradient), solve(normal.mixed)
     schur = normal.unknowns - normal.mixed.T @ bound + damping * np.eye(len(lower))

@@ -6,15 +6,13 @@ evidence. Once joints of the task are decided, they are written as a prior, and 
 to start from it.
 """
 
-from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 import functools
 import json
 import math
 from pathlib import Path
 import time
-from typing import Any, Unpack
+from typing import Any
 
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 import numpy as np
@@ -27,12 +25,9 @@ from emppi_ros.articulation import mjcf, online, prior, report, tracks
 from emppi_ros.articulation.online import ArticulationProposal, PoseHistory
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.nodes.common import convert, qos
-from emppi_ros.nodes.common.clock_sync import create_steady_timer
+from emppi_ros.nodes.common import convert, parameters, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
 from emppi_ros.nodes.common.inputs import UNCERTAIN
-from emppi_ros.nodes.common.lifecycle import NodeArguments
-from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics.task import TaskFollowerNode
 from emppi_ros.priors import prior_file
@@ -40,7 +35,6 @@ from emppi_ros.priors import prior_file
 PROPOSAL, RESET = 'emppi/articulation', 'emppi/reset_belief'
 _TASK, _DECIDED = '{task}', ('revolute', 'prismatic')
 _BETTER = 0.5  # of the standard deviation of an axis, from which the prior is written again
-_DELIVERY_S = 0.1  # between two looks for what the loop has made
 
 
 @dataclass(frozen=True)
@@ -62,18 +56,13 @@ class ArticulationParameters(online.OnlineArticulationConfig):
 class ArticulationNode(TaskFollowerNode):
     """Infers joints from the tracked objects of the task."""
 
-    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__('articulation', **kwargs)
-        self._settings = declare_all(self, ArticulationParameters)
+        self._settings = parameters.declare_all(self, ArticulationParameters)
         if self._settings.prior:
             prior_file.check_path(Path(self._settings.prior))
         self._publisher = self.create_publisher(String, PROPOSAL, qos.LATCHED)
-        self._client: Client[Trigger.Request, Trigger.Response] = self.create_client(
-            Trigger, RESET
-        )
-        # the loop must not call services: what it made is delivered by the executor
-        self._made: deque[Callable[[], None]] = deque()
-        create_steady_timer(self, _DELIVERY_S, self._deliver)
+        self._client: Client[Any, Any] = self.create_client(Trigger, RESET)
 
     def setup(self) -> None:
         """Take the task, and listen to its tracked objects."""
@@ -124,7 +113,6 @@ class ArticulationNode(TaskFollowerNode):
         self._proposal: ArticulationProposal | None = None
         self._problem, self._written, self._sd = '', '', math.inf
         self._times, self._proposed_at = Durations(), -1.0
-        self._made.clear()
 
     def _take(self, topic: str, name: str, message: Any) -> None:
         """Add a pose, or a covariance to its pose; one that is invalid is left out."""
@@ -153,14 +141,13 @@ class ArticulationNode(TaskFollowerNode):
         if proposal is None:
             return
         self._proposal, self._problem = proposal, ''
-        self._made.append(functools.partial(self._publish, proposal))
+        self._publish(proposal)
         try:
             self._write(proposal)
         except EmppiError as error:
             self._problem = str(error)
 
     def _write(self, proposal: ArticulationProposal) -> None:
-        """Write model and prior, if they are wanted."""
         if self._settings.model:
             paths.write_text(self._path(self._settings.model), mjcf.to_text(proposal.tree), True)
         moved = [name for name in self.task.jointed if name in proposal.kinds]
@@ -174,18 +161,13 @@ class ArticulationNode(TaskFollowerNode):
         file = prior.make(proposal.tree, self.task, ())
         prior_file.save(path, file, replace=self._written == str(path))
         self._sd, self._written = sd, str(path)
-        if self._settings.reset_belief:
-            self._made.append(self._reset_belief)
+        if self._settings.reset_belief and self.executor is not None:
+            self.executor.create_task(self._reset_belief)  # this thread must not call services
 
     def _path(self, name: str) -> Path:
         return Path(name.replace(_TASK, self.task.name)).expanduser()
 
-    def _deliver(self) -> None:
-        while self._made:
-            self._made.popleft()()
-
     def _publish(self, proposal: ArticulationProposal) -> None:
-        """Publish a proposal as JSON."""
         joints = report.summary(proposal.tree)
         for name, entry in joints.items():
             assert isinstance(entry, dict)
@@ -196,15 +178,13 @@ class ArticulationNode(TaskFollowerNode):
         self._publisher.publish(String(data=data))
 
     def _reset_belief(self) -> None:
-        """Ask the belief to start from the prior that was written."""
         if not self._client.service_is_ready():
             self._problem = f'{RESET}: no such service: the belief does not take the prior'
             return
         self._client.call_async(Trigger.Request()).add_done_callback(self._answered)
 
-    def _answered(self, future: 'Future[Trigger.Response]') -> None:
-        answer = future.result()
-        if answer is not None:
+    def _answered(self, future: 'Future[Any]') -> None:
+        if (answer := future.result()) is not None:
             self.get_logger().info(f'{self._written}: {answer.message}')
             if not answer.success:
                 self._problem = f'{RESET}: {answer.message}'

@@ -23,11 +23,6 @@ class BackendCommand(NamedTuple):
     position: Array  # (joints,) as measured last
     engaged: bool  # whether the bridge follows plans, or would if it had any
 
-    @property
-    def value(self) -> Array:
-        """The command (joints,): velocity, position or effort."""
-        return self.command.value
-
 
 class BackendState(NamedTuple):
     """The robot's state, read by a backend that is connected to the robot itself."""
@@ -51,7 +46,6 @@ class Backend:
 
     def __init__(self, node: Node, robot: Robot, clock: CommandClock) -> None:
         """Connect or advertise; send nothing yet. Times are those of `clock`."""
-        raise NotImplementedError
 
     def send(self, cycle: BackendCommand) -> Array:
         """Send a command; return what the robot follows at this moment (joints,)."""

@@ -11,12 +11,13 @@ from concurrent.futures import Future
 import contextlib
 import threading
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
+from emppi_ros.nodes.backends import BackendState
 
 _READ_S = 0.004  # between two readings
 _SILENCE_S = 0.08  # without a new state of the robot, after which the connection counts as lost
@@ -33,16 +34,6 @@ _MODES = {
     'AutomaticErrorRecovery': 'the robot is recovering from an error',
     'Other': 'the robot takes no commands: unlock its brakes and activate FCI',
 }
-
-
-class FciReading(NamedTuple):
-    """A state of the robot."""
-
-    stamp: float  # s, the clock that stamps messages
-    position: Array  # (7,) rad
-    velocity: Array  # (7,) rad/s
-    torque: Array  # (7,) N m, external, as the robot estimates it
-    following: Array  # (7,) rad/s, the velocity that the robot follows
 
 
 class FciConnection:
@@ -65,7 +56,8 @@ class FciConnection:
         """
         self._connect, self._motion, self._now = connect, motion, now
         self._period, self._torque_limit = period_s, torque_limit
-        self.reading: FciReading | None = None
+        self.reading: BackendState | None = None  # of 7 joints
+        self.following: Array = np.zeros(7)  # rad/s, the velocity that the robot follows
         self.sent = 0  # motions
         self.lost = False  # whether only a new connection helps
         self._fault = ''  # until it is cleared
@@ -162,11 +154,11 @@ class FciConnection:
         self._asking = None
 
     def _take_state(self, state: Any) -> None:
-        """Take a state of the robot, and check it."""
-        now, reading = time.monotonic(), self.reading
-        if reading is None or state.time.to_msec() != self._robot_time:
+        now, moves = time.monotonic(), state.robot_mode.name == 'Move'
+        if state.time.to_msec() != self._robot_time:
             self._robot_time, self._alive = state.time.to_msec(), now
-            self.reading = reading = _read(state, self._now())
+            self.following = np.array(state.dq_d) if moves else np.zeros(7)
+            self.reading = BackendState(self._now(), np.array(state.q), np.array(state.dq))
         elif now - self._polled > _AWAY_S:
             self._alive = now
         elif now - self._alive > _SILENCE_S:
@@ -174,12 +166,13 @@ class FciConnection:
         self._refusal = _refusal(state)
         if self._refusal and now < self._due + _RECENT_S:
             self._fail(self._refusal)
-        if _moves(state) and not self._fault and (pushed := self._pushed(reading.torque)):
+        if moves and not self._fault and (pushed := self._pushed(state)):
             self._fail(pushed)
             self._move(np.zeros(7))
 
-    def _pushed(self, torques: Array) -> str:
-        """Return why external torques (7,) are too large, '' if they are not."""
+    def _pushed(self, state: Any) -> str:
+        """Return why the external torques are too large, '' if they are not."""
+        torques = np.array(state.tau_ext_hat_filtered)  # (7,) N m, as the robot estimates them
         joint = int(np.argmax(np.abs(torques)))
         torque = torques[joint]
         if abs(torque) <= self._torque_limit:
@@ -208,7 +201,6 @@ class FciConnection:
         self._due = max(self._due, now - self._period) + self._period
 
     def _lose(self, silence: float) -> None:
-        """Treat the connection as lost."""
         self.lost = True
         self._fail(f'connection lost: no new state from the robot for {1e3 * silence:.0f} ms')
 
@@ -233,7 +225,7 @@ class FciConnection:
         if _refusal(state):
             self._robot.recover_from_errors()
             state = self._robot.state
-        if reason := _refusal(state) or self._pushed(np.abs(state.tau_ext_hat_filtered)):
+        if reason := _refusal(state) or self._pushed(state):
             raise EmppiError(reason)
 
     def _end(self) -> None:
@@ -243,22 +235,6 @@ class FciConnection:
                     self._move(np.zeros(7))
                 self._robot.join_motion(_ENDING_S)
         self._robot = None
-
-
-def _read(state: Any, stamp: float) -> FciReading:
-    """Return a state of franky's as arrays."""
-    return FciReading(
-        stamp,
-        np.array(state.q),
-        np.array(state.dq),
-        np.array(state.tau_ext_hat_filtered),
-        np.array(state.dq_d) if _moves(state) else np.zeros(len(state.q)),
-    )
-
-
-def _moves(state: Any) -> bool:
-    """Return whether the robot follows commands."""
-    return state.robot_mode.name == 'Move'
 
 
 def _active(errors: Any) -> list[str]:

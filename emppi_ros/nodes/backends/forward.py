@@ -1,10 +1,9 @@
 """Backend `forward`: a forward command controller of ros2_control, one array per command."""
 
-import numpy as np
-import numpy.typing as npt
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.nodes.backends import Backend, BackendCommand, command_topic
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import CommandClock
@@ -25,10 +24,10 @@ class ForwardBackend(Backend):
         self.topics = ((topic, Float64MultiArray),)
         self._publisher = node.create_publisher(Float64MultiArray, topic, qos.DEFAULT)
 
-    def send(self, cycle: BackendCommand) -> npt.NDArray[np.float64]:
+    def send(self, cycle: BackendCommand) -> Array:
         """Send one command (joints,), and return it."""
-        self._publisher.publish(convert.write_command(cycle.value))
-        return cycle.value
+        self._publisher.publish(convert.write_command(cycle.command.value))
+        return cycle.command.value
 
     def close(self) -> None:
         """Stop advertising."""

@@ -21,7 +21,7 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import between, key, one_of, positive
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.nodes.backends import Backend, BackendCommand, BackendState
-from emppi_ros.nodes.backends.fci import FciConnection, FciReading
+from emppi_ros.nodes.backends.fci import FciConnection
 from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.robots import urdf_check, velocity_bounds
@@ -95,7 +95,7 @@ class FrankyBackend(Backend):
                 '"emppi_ros[franka]"'
             ) from None
         self._recovered: list[float] = []
-        self._last_reading: FciReading | None = None
+        self._last_reading: BackendState | None = None
         self._last = np.zeros(_JOINTS), -np.inf  # velocity, and when it was sent
         self.delay_s = 0.5 / config.move_rate_hz + _LAG_S
         # how long the arm may keep a velocity until it brakes
@@ -136,7 +136,7 @@ class FrankyBackend(Backend):
         the envelope of an FR3, if no other command arrives. Motions at rest are sent while the
         bridge is engaged, because taking control of the robot takes time.
         """
-        value = cycle.value
+        value = cycle.command.value
         if not cycle.engaged and not np.any(value):
             self.connection.set_velocity(None)
         else:
@@ -146,8 +146,7 @@ class FrankyBackend(Backend):
             lower, upper = np.maximum(lower, -self._fastest), np.minimum(upper, self._fastest)
             self._last = velocity_bounds.clamp(value, lower, upper), cycle.time
             self.connection.set_velocity(self._last[0])
-        reading = self.connection.reading
-        return np.zeros_like(value) if reading is None else reading.following
+        return self.connection.following
 
     def resume(self, now: float) -> Command | None:
         """Return how the arm brakes after its last motion; None while that motion lasts."""
@@ -162,10 +161,10 @@ class FrankyBackend(Backend):
     def measure(self) -> BackendState | None:
         """Return the robot's state; None if it is not new."""
         reading = self.connection.reading
-        if reading is None or reading is self._last_reading:
+        if reading is self._last_reading:
             return None
         self._last_reading = reading
-        return BackendState(reading.stamp, reading.position, reading.velocity)
+        return reading
 
     def fault(self) -> str:
         """Return why the robot stopped on its own, for the operator; '' if it did not."""
@@ -240,7 +239,6 @@ def _one_line(error: Exception) -> str:
 
 
 def _hint(error: Exception) -> str:
-    """Return advice about a failure to connect."""
     return {
         'IncompatibleVersionException': (
             '. These wheels support an FR3 with system 5.2 or later; a Panda, or an older system, '

@@ -11,7 +11,7 @@ import functools
 import json
 import threading
 import time
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from sensor_msgs.msg import PointCloud2
@@ -25,16 +25,15 @@ from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.journal.journal import BELIEF, Journal, describe
 from emppi_ros.nodes.belief import saver
 from emppi_ros.nodes.belief.saver import SAVE, BeliefSaver
-from emppi_ros.nodes.common import interfaces, qos
+from emppi_ros.nodes.common import interfaces, parameters, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Report
 from emppi_ros.nodes.common.inputs import MeasurementInputs
-from emppi_ros.nodes.common.lifecycle import NodeArguments, serve
-from emppi_ros.nodes.common.parameters import BeliefParameters, declare_all
+from emppi_ros.nodes.common.lifecycle import serve
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.named_belief import NAMED, write_named_belief
 from emppi_ros.nodes.topics.task import TOPIC, TaskFollowerNode, follow_stage
-from emppi_ros.tasks.stages import Stage
+from emppi_ros.tasks.cost import Stage
 from emppi_ros.tasks.task import Task, parse_task
 
 _POLL_S = 0.01
@@ -45,11 +44,11 @@ _MAX_EVENTS = 100  # in a journal message
 class BeliefNode(TaskFollowerNode):
     """Estimate parameters from measurements and applied commands."""
 
-    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__('belief', **kwargs)
         self._lock = threading.Lock()  # of the session
         self._turn = threading.Lock()  # taken before it by services, for which the loop makes way
-        self._settings = declare_all(self, BeliefParameters)
+        self._settings = parameters.declare_all(self, parameters.BeliefParameters)
         # for all tasks: a recorder could miss events of a new one
         self._events = self.create_publisher(String, BELIEF, qos.DEFAULT)
         self._named = None
@@ -197,7 +196,6 @@ class BeliefNode(TaskFollowerNode):
         return count
 
     def _log_changes(self) -> None:
-        """Log changes of parameters that were not logged before."""
         for change in self.session.filter.changes.since(self._logged_until):
             self.get_logger().info(f'{explanations.change(change)} (at {change.stamp:.2f} s)')
             self._logged_until = change.stamp

@@ -20,11 +20,10 @@ _TASK = '{task}'
 
 def with_prior(task: Task, name: str) -> tuple[Task, str]:
     """
-    Return the task with the prior of a file, and the text of the file.
+    Return the task with the prior of a file, and its text; ConfigError if the task names another.
 
     An empty name means the task's own prior, or the file that the task names. So does a missing
-    file whose name contains `{task}`: nothing was saved for this task yet. ConfigError if task and
-    `name` name different files.
+    file whose name contains `{task}`: nothing was saved for this task yet.
     """
     if name and task.file.prior and name != task.file.prior:
         raise ConfigError(

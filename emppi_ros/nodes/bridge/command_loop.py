@@ -12,9 +12,10 @@ from emppi_ros.bridge import faults
 from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
-from emppi_ros.bridge.state_machine import Machine, Phase
+from emppi_ros.bridge.state_machine import Phase
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ArmError, EmppiError
-from emppi_ros.nodes.backends import Backend, BackendCommand, BackendState
+from emppi_ros.nodes.backends import Backend, BackendCommand
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import ClockSync, CommandClock
 from emppi_ros.nodes.common.diagnostics import Durations
@@ -148,11 +149,6 @@ class CommandLoop:
         self.backend.close()
         self._node.destroy_publisher(self._applied)
 
-    @property
-    def machine(self) -> Machine:
-        """The state of the bridge."""
-        return self.commander.machine
-
     def arm(self) -> None:
         """Follow plans from now on; ArmError says what prevents it."""
         self._await_prompt_state()
@@ -174,7 +170,7 @@ class CommandLoop:
     def configure(self, config: BridgeConfig) -> None:
         """Use other timeouts; ArmError unless the bridge is disarmed and at rest."""
         with self.lock:
-            phase = self.machine.phase
+            phase = self.commander.machine.phase
             if phase is not Phase.INACTIVE:
                 raise ArmError(f'the bridge is {phase.value}: disarm it to change its timeouts')
             self._config = config
@@ -241,7 +237,8 @@ class CommandLoop:
                 if self._joints is not None:
                     self._joints.poll()
                 elif (state := self.backend.measure()) is not None:
-                    self._take_state(state)
+                    self._take_state(state.stamp, *state)
+                    self._measured.publish(convert.write_joints(self.robot, *state))
             now = self.clock.now()
             if self._sent is not None:
                 self._regular.note(now)
@@ -269,7 +266,6 @@ class CommandLoop:
         self._applied.publish(convert.write_applied(self.robot, stamp, applied))
 
     def _receive_joints(self, message: JointState, sent: float) -> None:
-        rows = self._task.commanded_rows
         try:
             state = self._reader.read(message)
         except EmppiError as error:  # dropped: the age of the last good one grows until we brake
@@ -277,19 +273,13 @@ class CommandLoop:
             return
         if state is None:  # of other joints, or of some of the robot's
             return
-        stamp, position, velocity = state
-        self.input_error, self._sent = '', sent
-        self._ahead.append(stamp - self.clock.stamp_now())
-        now = self.clock.now()
-        self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
+        self.input_error = ''
+        self._ahead.append(state[0] - self.clock.stamp_now())
+        self._take_state(sent, *state)
 
-    def _take_state(self, state: BackendState) -> None:
-        robot, rows = self.robot, self._task.commanded_rows
-        stamp, position, velocity = state
-        self._sent = stamp
-        now = self.clock.now()
+    def _take_state(self, sent: float, stamp: float, position: Array, velocity: Array) -> None:
+        self._sent, now, rows = sent, self.clock.now(), self._task.commanded_rows
         self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
-        self._measured.publish(convert.write_joints(robot, stamp, position, velocity))
 
     def _receive_plan(self, message: JointTrajectory) -> None:
         now = self.clock.stamp_now()

@@ -5,7 +5,7 @@ The checks ask the middleware for its current lists instead of using QoS events.
 about 30 us for each publisher listed, so all topics are checked every time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 import copy
 from typing import NamedTuple
 
@@ -39,6 +39,10 @@ QOS = 'qos'
 MODEL = 'model'  # the robot's URDF contradicts its YAML
 LEASE_S = 20.0  # for which Fast DDS lists a killed process; a regular exit is seen at once
 _UNKNOWN = '_NODE_NAME_UNKNOWN_'  # until the middleware knows the node and not only its topics
+_POLICIES = {  # what a publisher may lack, and what a subscriber may request
+    'reliability': (ReliabilityPolicy.BEST_EFFORT, ReliabilityPolicy.RELIABLE),
+    'durability': (DurabilityPolicy.VOLATILE, DurabilityPolicy.TRANSIENT_LOCAL),
+}
 
 
 class TopicSpec(NamedTuple):
@@ -56,51 +60,6 @@ class GraphProblem(NamedTuple):
     text: str
 
 
-class TopicMonitor:
-    """Checks the topics of a node whose `publishers` must have no other publisher."""
-
-    def __init__(
-        self, node: Node, subscriptions: Sequence[TopicSpec], publishers: Sequence[TopicSpec]
-    ) -> None:
-        """Resolve the topics' names as the node does."""
-        self._node = node
-        self._name = _join(node.get_namespace(), node.get_name())
-        self._subscriptions = [_resolve(node, topic) for topic in subscriptions]
-        self._publishers = [_resolve(node, topic) for topic in publishers]
-
-    def check(self) -> list[GraphProblem]:
-        """Return the current problems."""
-        node, problems = self._node, list[GraphProblem]()
-        for topic in self._subscriptions:
-            publishers = node.get_publishers_info_by_topic(topic.name)
-            if not publishers:
-                text = f'no publisher on {topic.name} ({_type(topic.kind, "/")})'
-                problems.append(GraphProblem(NO_PUBLISHER, text))
-            problems += _mismatches(topic, publishers, receives=True)
-        for topic in self._publishers:
-            problems += self._check_other_publishers(topic)
-            subscribers = node.get_subscriptions_info_by_topic(topic.name)
-            problems += _mismatches(topic, subscribers, receives=False)
-        return problems
-
-    def _check_other_publishers(self, topic: TopicSpec) -> Iterator[GraphProblem]:
-        """Yield other publishers of a topic; another node may have the same name as this one."""
-        ours = sum(publisher.topic_name == topic.name for publisher in self._node.publishers)
-        if self._node.count_publishers(topic.name) <= ours:
-            return  # the usual case, in a tenth of the time
-        for info in self._node.get_publishers_info_by_topic(topic.name):
-            name = _join(info.node_namespace, info.node_name)
-            if name == self._name and ours > 0:
-                ours -= 1
-                continue
-            other = f'another node named {name}' if name == self._name else _node_name(info)
-            yield GraphProblem(
-                SECOND_PUBLISHER,
-                f'{topic.name}: {other} also publishes it, but only one node may command the '
-                f'robot: stop the other (a killed one stays listed for up to {LEASE_S:g} s)',
-            )
-
-
 class GraphMonitor:
     """Checks the topics of the bridge, and the robot's description if one is published."""
 
@@ -116,7 +75,7 @@ class GraphMonitor:
         ]
         publishers = [TopicSpec(name, kind, qos.DEFAULT) for name, kind in backend.topics]
         (publishers if backend.measures else subscriptions).append(joint_states)
-        self._topics = TopicMonitor(node, subscriptions, publishers)
+        self._topics = subscriptions, publishers
         self._subscription = node.create_subscription(
             String, DESCRIPTION, self._receive_description, qos.LATCHED
         )
@@ -124,7 +83,7 @@ class GraphMonitor:
 
     def check(self) -> None:
         """Update the problems."""
-        self.problems = self._topics.check() + self._description_problems
+        self.problems = check_topics(self._node, *self._topics) + self._description_problems
 
     @property
     def arm_refusal(self) -> str:
@@ -147,12 +106,49 @@ class GraphMonitor:
         ]
 
 
+def check_topics(
+    node: Node, subscriptions: Iterable[TopicSpec], publishers: Iterable[TopicSpec]
+) -> list[GraphProblem]:
+    """Return the problems of a node's topics; its `publishers` must have no other publisher."""
+    problems: list[GraphProblem] = []
+    for topic in (_resolve(node, spec) for spec in subscriptions):
+        others = node.get_publishers_info_by_topic(topic.name)
+        if not others:
+            text = f'no publisher on {topic.name} ({_type(topic.kind, "/")})'
+            problems.append(GraphProblem(NO_PUBLISHER, text))
+        problems += _mismatches(topic, others, receives=True)
+    for topic in (_resolve(node, spec) for spec in publishers):
+        problems += _other_publishers(node, topic)
+        others = node.get_subscriptions_info_by_topic(topic.name)
+        problems += _mismatches(topic, others, receives=False)
+    return problems
+
+
+def _other_publishers(node: Node, topic: TopicSpec) -> Iterator[GraphProblem]:
+    """Yield other publishers of a topic; another node may have the same name as this one."""
+    ours = sum(publisher.topic_name == topic.name for publisher in node.publishers)
+    if node.count_publishers(topic.name) <= ours:
+        return  # the usual case, in a tenth of the time
+    for info in node.get_publishers_info_by_topic(topic.name):
+        name = _full_name(info)
+        same = name == node.get_fully_qualified_name()
+        if same and ours > 0:
+            ours -= 1
+            continue
+        other = f'another node named {name}' if same else _describe(info)
+        yield GraphProblem(
+            SECOND_PUBLISHER,
+            f'{topic.name}: {other} also publishes it, but only one node may command the '
+            f'robot: stop the other (a killed one stays listed for up to {LEASE_S:g} s)',
+        )
+
+
 def _mismatches(
-    topic: TopicSpec, others: Sequence[TopicEndpointInfo], receives: bool
+    topic: TopicSpec, others: Iterable[TopicEndpointInfo], receives: bool
 ) -> Iterator[GraphProblem]:
     """Yield why this node does not receive a topic from others, or others not from this node."""
     for info in others:
-        other = _node_name(info)
+        other = _describe(info)
         if info.topic_type != _type(topic.kind, '/msg/'):
             verb = 'publishes' if receives else 'subscribes to'
             yield GraphProblem(
@@ -162,36 +158,25 @@ def _mismatches(
             )
             continue
         profiles = info.qos_profile, topic.profile
-        pairs, reason = _incompatibilities(*(profiles if receives else profiles[::-1]))
+        offered, requested = profiles if receives else profiles[::-1]
+        compatibility, reason = qos_check_compatible(offered, requested)
+        if compatibility != QoSCompatibility.ERROR:
+            continue
+        pairs = [
+            (weak.name.lower(), strong.name.lower())
+            for name, (weak, strong) in _POLICIES.items()
+            if getattr(offered, name) == weak and getattr(requested, name) == strong
+        ]
         for weak, strong in pairs:
             text = f'requests {strong}, this node publishes {weak}: make it request {weak}'
             if receives:
                 text = f'publishes {weak}, this node requests {strong}: make it publish {strong}'
             yield GraphProblem(QOS, f'{topic.name}: {other} {text}')
-        if reason:
+        if not pairs:
             text = f'{other} cannot receive from this node'
             if receives:
                 text = f'this node cannot receive from {other}'
             yield GraphProblem(QOS, f'{topic.name}: {text}: {reason}')
-
-
-def _incompatibilities(
-    offered: QoSProfile, requested: QoSProfile
-) -> tuple[list[tuple[str, str]], str]:
-    """Return (offered, requested) for each policy that does not fit, or any other reason."""
-    compatibility, reason = qos_check_compatible(offered, requested)
-    if compatibility != QoSCompatibility.ERROR:
-        return [], ''
-    policies = {
-        'reliability': (ReliabilityPolicy.BEST_EFFORT, ReliabilityPolicy.RELIABLE),
-        'durability': (DurabilityPolicy.VOLATILE, DurabilityPolicy.TRANSIENT_LOCAL),
-    }
-    pairs = [
-        (weak.name.lower(), strong.name.lower())
-        for name, (weak, strong) in policies.items()
-        if getattr(offered, name) == weak and getattr(requested, name) == strong
-    ]
-    return pairs, '' if pairs else reason
 
 
 def _resolve(node: Node, topic: TopicSpec) -> TopicSpec:
@@ -208,11 +193,9 @@ def _type(kind: type, separator: str) -> str:
     return kind.__module__.split('.')[0] + separator + kind.__name__
 
 
-def _node_name(info: TopicEndpointInfo) -> str:
-    if info.node_name == _UNKNOWN:
-        return 'a node of unknown name'
-    return f'node {_join(info.node_namespace, info.node_name)}'
+def _full_name(info: TopicEndpointInfo) -> str:
+    return f'{info.node_namespace.rstrip("/")}/{info.node_name}'
 
 
-def _join(namespace: str, name: str) -> str:
-    return f'{namespace.rstrip("/")}/{name}'
+def _describe(info: TopicEndpointInfo) -> str:
+    return 'a node of unknown name' if info.node_name == _UNKNOWN else f'node {_full_name(info)}'

@@ -7,7 +7,7 @@ before the first joint state. After a fault it holds until the operator acknowle
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Unpack
+from typing import Any
 
 from rclpy.subscription import Subscription
 from std_msgs.msg import Bool
@@ -25,10 +25,8 @@ from emppi_ros.nodes.backends import BackendConfig
 from emppi_ros.nodes.bridge.command_loop import CommandLoop
 from emppi_ros.nodes.bridge.graph_monitor import GraphMonitor
 from emppi_ros.nodes.common import clock_sync, parameters
-from emppi_ros.nodes.common.clock_sync import create_steady_timer
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
-from emppi_ros.nodes.common.lifecycle import NodeArguments, serve
-from emppi_ros.nodes.common.parameters import declare_all
+from emppi_ros.nodes.common.lifecycle import serve
 from emppi_ros.nodes.topics.task import SWAP, TOPIC, UNABLE, TaskFollowerNode, follow_stage
 from emppi_ros.robots.robot import BACKENDS
 from emppi_ros.tasks import switch_protocol
@@ -44,28 +42,27 @@ _TIMEOUTS = [field.name for field in fields(BridgeConfig) if field.name.endswith
 class BridgeNode(TaskFollowerNode):
     """Turns plans into commands at a fixed rate; serves the operator."""
 
-    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__('bridge', **kwargs)
-        self._config = declare_all(self, BridgeConfig, _TIMEOUTS)
-        self._monitor_config = declare_all(self, MonitorConfig)
-        self._backend_config = config = declare_all(self, BackendConfig)
+        self._config = parameters.declare_all(self, BridgeConfig, _TIMEOUTS)
+        self._monitor_config = parameters.declare_all(self, MonitorConfig)
+        self._backend_config = config = parameters.declare_all(self, BackendConfig)
+        simulated = clock_sync.is_simulated(self)
         if config.backend and config.backend not in BACKENDS:
             raise ConfigError(unknown('backend', config.backend, BACKENDS))
         if config.hardware:
             self._config.check_hardware()
-            if self.simulated_time:
+            if simulated:
                 raise ConfigError(
                     'use_sim_time: a real robot does not follow /clock, and ages would be wrong; '
                     'set hardware to false if the robot is simulated'
                 )
         clocks = clock_sync.CommandClock, clock_sync.SimulatedCommandClock
-        self._command_clock = clocks[self.simulated_time](self)
+        self._command_clock = clocks[simulated](self)
         self.command_loop: CommandLoop | None = None  # while the node is configured
         self._stages: tuple[StageConfig, ...] = ()  # of the task that was checked last
-        self._custom_limits: tuple[str, ...] = ()
         self._published: object = None  # state
         self._logged_fault: Fault | None = None
-        self._logged_rejections = 0
         serve(self, SetBool, 'emppi/arm', self._arm)
         serve(self, SetBool, 'emppi/pause', self._pause)
         serve(self, SetBool, SWAP, self._swap)
@@ -73,8 +70,8 @@ class BridgeNode(TaskFollowerNode):
         self._enable_subscription: Subscription[Bool] | None = None
         self._subscribe_enable()
         parameters.on_change(self, _TIMEOUTS, self._set_timeouts)
-        create_steady_timer(self, _STATE_CHECK_S, self._publish_changes)
-        create_steady_timer(self, _GRAPH_CHECK_S, self._check_graph)
+        clock_sync.create_steady_timer(self, _STATE_CHECK_S, self._publish_changes)
+        clock_sync.create_steady_timer(self, _GRAPH_CHECK_S, self._check_graph)
 
     @property
     def _configured(self) -> CommandLoop:
@@ -86,11 +83,8 @@ class BridgeNode(TaskFollowerNode):
     def setup(self) -> None:
         """Take the task, and connect to its robot."""
         task, config = self.follow.take(), self._backend_config
-        self._custom_limits = task.robot.custom_limits
-        if self._custom_limits:
-            self.get_logger().warning(
-                f'limits looser than published: {"; ".join(self._custom_limits)}'
-            )
+        if limits := '; '.join(task.robot.custom_limits):
+            self.get_logger().warning(f'limits looser than published: {limits}')
         try:
             backend = backends.connect(self, task.robot, self._command_clock, config)
         except EmppiError:
@@ -148,7 +142,7 @@ class BridgeNode(TaskFollowerNode):
     def report(self) -> Report:
         """Return the state of the bridge and the reason."""
         loop, reason = self._configured, self._reason()
-        machine = loop.machine
+        machine = loop.commander.machine
         values = {
             'state': machine.phase.value,
             'fault': machine.fault.code if machine.fault else '',
@@ -166,7 +160,7 @@ class BridgeNode(TaskFollowerNode):
             'last_rejection': loop.rejection,
             'input_error': loop.input_error,
             'graph': '; '.join(problem.text for problem in self.graph.problems),
-            'custom_limits': '; '.join(self._custom_limits),
+            'custom_limits': '; '.join(loop.robot.custom_limits),
         }
         stopped = machine.engaged and machine.phase is not Phase.MOVING
         level = ERROR if machine.fault or stopped else OK
@@ -197,13 +191,13 @@ class BridgeNode(TaskFollowerNode):
     def _publish_changes(self) -> None:
         """Publish a change of state at once instead of with the next report."""
         loop = self.command_loop
-        state = (self.state, loop and loop.machine)
+        state = (self.state, loop and loop.commander.machine)
         if state != self._published:
             self._published = state
             self.diagnostics.publish()
         if loop is None:
             return
-        fault = loop.machine.fault
+        fault = loop.commander.machine.fault
         if fault is not None and fault is not self._logged_fault:
             self.get_logger().error(f'fault {fault.code}: {fault.text}; braking, then held')
         self._logged_fault = fault

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 import struct
 
 from builtin_interfaces.msg import Duration, Time
-from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped, TransformStamped
 import numpy as np
-from numpy.typing import ArrayLike
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -82,12 +81,7 @@ def read_covariance(robot: Robot, message: PoseWithCovarianceStamped) -> tuple[f
     return to_seconds(message.header.stamp), np.reshape(message.pose.covariance, (6, 6))
 
 
-def write_pose(robot: Robot, stamp: float, pose: Pose) -> PoseStamped:
-    """Return a pose in the robot's frame."""
-    return write_pose_in(robot.frame, stamp, pose)
-
-
-def write_pose_in(frame: str, stamp: float, pose: Pose) -> PoseStamped:
+def write_pose(frame: str, stamp: float, pose: Pose) -> PoseStamped:
     """Return a pose in a frame."""
     message = PoseStamped()
     message.header.stamp, message.header.frame_id = to_stamp(stamp), frame
@@ -101,10 +95,20 @@ def write_uncertain_pose(
     frame: str, stamp: float, pose: Pose, covariance: Array
 ) -> PoseWithCovarianceStamped:
     """Return a pose in a frame, with its covariance (6, 6)."""
-    stamped = write_pose_in(frame, stamp, pose)
+    stamped = write_pose(frame, stamp, pose)
     message = PoseWithCovarianceStamped(header=stamped.header)
     message.pose.pose = stamped.pose
     message.pose.covariance = _doubles(covariance)
+    return message
+
+
+def write_transform(parent: str, frame: str, stamp: float, pose: Pose) -> TransformStamped:
+    """Return the pose of a frame in its parent as a transform."""
+    message = TransformStamped(child_frame_id=frame)
+    message.header.stamp, message.header.frame_id = to_stamp(stamp), parent
+    place, turn = message.transform.translation, message.transform.rotation
+    place.x, place.y, place.z = pose.position.tolist()
+    turn.w, turn.x, turn.y, turn.z = pose.quaternion.tolist()
     return message
 
 
@@ -206,7 +210,7 @@ def read_command(robot: Robot, message: Float64MultiArray) -> Array:
     return values
 
 
-def write_command(command: ArrayLike) -> Float64MultiArray:
+def write_command(command: Array) -> Float64MultiArray:
     """Return the message for a forward command controller."""
     return Float64MultiArray(data=_doubles(command))
 
@@ -223,6 +227,6 @@ def _split(seconds: float) -> dict[str, int]:
     return {'sec': whole, 'nanosec': nanosec}
 
 
-def _doubles(values: ArrayLike) -> 'array[float]':
+def _doubles(values: Array) -> 'array[float]':
     """Return an array that message fields accept without checking every element."""
     return array('d', np.ascontiguousarray(values, dtype=np.float64).tobytes())

@@ -27,13 +27,9 @@ def describe(
     prior: Any = '',
     save_to: Any = '',
     real_time_factor: Any = 1.0,
-    tracking: str = 'truth',
+    tracking: str = TRUTH,
 ) -> list[NodeSpec]:
-    """
-    Return the nodes; arguments are plain values or substitutions of a launch file.
-
-    The planner publishes its task for all other nodes. `tracking` is one of TRACKING.
-    """
+    """Return the nodes; arguments are plain values or substitutions of a launch file."""
     depth = tracking == DEPTH
     images = [NodeSpec('depth_camera', {'seed': seed}, simulated_only=True), NodeSpec('tracker')]
     return [

@@ -17,7 +17,6 @@ from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import is_simulated
 from emppi_ros.nodes.common.joint_states import JointStateReader
 from emppi_ros.nodes.common.polling import PolledSubscription
-from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.task import Task
 
 APPLIED = 'emppi/applied'
@@ -37,16 +36,12 @@ class MeasurementInputs:
     """
 
     def __init__(
-        self,
-        node: Node,
-        task: Task,
-        session: Measurements | None = None,
-        subscribed: bool = True,
+        self, node: Node, task: Task, session: Measurements | None = None, subscribed: bool = True
     ) -> None:
         """Subscribe; messages are added to `session`. If not `subscribed`, they are `receive`d."""
         self._node, self._robot = node, task.robot
         self._session = session or Measurements(task)
-        self.estimator: Estimator = self._session.estimator
+        self.estimator = self._session.estimator
         self.stamps: dict[str, float] = {}
         self.errors: dict[str, str] = {}
         self._now = np.inf  # s, when polled last

@@ -1,14 +1,12 @@
 """Base class of the lifecycle nodes: errors of transitions, autostart, and simulated time."""
 
 from collections.abc import Callable
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from rclpy.clock import JumpThreshold, TimeJump
-from rclpy.context import Context
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 from std_srvs.srv import SetBool
 
 from emppi_ros.core.errors import EmppiError, StaleInputError
@@ -20,14 +18,6 @@ from emppi_ros.nodes.common.polling import Loop
 NO_CLOCK = 'waiting for /clock: use_sim_time is set, is the simulator running?'
 _CLOCK_CHECK_S = 0.05
 _BACK = Duration(nanoseconds=-1)
-
-
-class NodeArguments(TypedDict, total=False):
-    """Arguments of rclpy's nodes beside the name."""
-
-    context: Context
-    namespace: str
-    parameter_overrides: 'list[Parameter[Any]]'  # quoted: not generic in ROS 2 Jazzy
 
 
 def serve(node: Node, kind: type, name: str, answer: Callable[..., str]) -> None:
@@ -57,17 +47,18 @@ class ManagedNode(LifecycleNode):
     is set back, as by a reset of the simulator.
     """
 
-    def __init__(self, name: str, **kwargs: Unpack[NodeArguments]) -> None:
-        """Declare `autostart`; `startup` applies it once the subclass is initialized."""
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        """Declare `autostart`; `startup` applies it. `kwargs` are those of rclpy's nodes."""
         super().__init__(name, **kwargs)
         self.autostart = bool(
             parameters.declare(self, 'autostart', True, 'configure and activate at startup')
         )
         self.problem = ''  # error of the last transition
+        self.broken = False  # whether the node cannot go on after an error
         self._activates = False  # at the first /clock
         self.loop: Loop | None = None  # while the node is active
         self.diagnostics = Diagnostics(self, self._report)
-        if self.simulated_time:
+        if is_simulated(self):
             create_steady_timer(self, _CLOCK_CHECK_S, self._check_clock)
             self._set_back_s = 0.0  # since the node was activated
             # readings of the clock would miss that it is set back, and soon ahead again
@@ -121,11 +112,6 @@ class ManagedNode(LifecycleNode):
             self.trigger_shutdown()
 
     @property
-    def simulated_time(self) -> bool:
-        """Whether the node follows /clock (`use_sim_time`)."""
-        return is_simulated(self)
-
-    @property
     def clock_runs(self) -> bool:
         """Whether there is a time: with `use_sim_time`, whether /clock was received."""
         return self.get_clock().now().nanoseconds > 0
@@ -133,7 +119,7 @@ class ManagedNode(LifecycleNode):
     @property
     def failed(self) -> bool:
         """Whether the process must exit."""
-        return self.loop is not None and bool(self.loop.failure)
+        return self.broken or (self.loop is not None and bool(self.loop.failure))
 
     @property
     def state(self) -> str:

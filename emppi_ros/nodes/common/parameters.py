@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 import dataclasses
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.node import Node
@@ -12,10 +12,7 @@ from rclpy.parameter import Parameter
 from emppi_ros.core import config
 from emppi_ros.core.errors import EmppiError
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-T = TypeVar('T', bound='DataclassInstance')
+T = TypeVar('T', bound=Any)  # a dataclass
 
 
 def declare(

@@ -10,16 +10,13 @@ import logging
 import math
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import Any
 
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from emppi_ros.nodes.common import qos
-
-if TYPE_CHECKING:  # ROS 2 Jazzy has no such class
-    from rclpy.subscription import MessageInfo
 
 _SHIFT = 2e-3  # of a period per cycle: less than the jitter of the cycles
 _MAX_WAIT_S = 1e-3
@@ -65,7 +62,7 @@ class PolledSubscription:
         if profile is qos.SENSOR:
             profile, options = qos.overridable(profile)
         self._node, self._callback = node, callback
-        self._time: Callable[[MessageInfo], tuple[float, ...]] = lambda _: ()
+        self._time: Callable[[Any], tuple[float, ...]] = lambda _: ()
         if timed:
             self._time = lambda info: (info['source_timestamp'] * 1e-9,)
         if raw:

@@ -82,11 +82,7 @@ def run(
 
 
 def set_real_time_priority(level: int) -> None:
-    """
-    Give all threads of this process a SCHED_RR priority; 0 restores normal scheduling.
-
-    Does nothing without the permission. New threads inherit the priority of their parent.
-    """
+    """Give all threads a SCHED_RR priority, where permitted; 0 restores normal scheduling."""
     with contextlib.suppress(AttributeError, FileNotFoundError):  # not Linux
         policy = os.SCHED_RR if level else os.SCHED_OTHER
         for thread in _THREADS.iterdir():

@@ -7,21 +7,17 @@ while an image is rendered, only the last is used.
 """
 
 import time
-from typing import Unpack
+from typing import Any
 
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import Float64MultiArray
 
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.common import parameters, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
-from emppi_ros.nodes.common.lifecycle import NodeArguments
-from emppi_ros.nodes.common.parameters import SeedParameters, declare_all
-from emppi_ros.nodes.simulator import sensors
-from emppi_ros.nodes.simulator.sensors import STATE
 from emppi_ros.nodes.topics import depth_images, transforms
-from emppi_ros.nodes.topics.depth_images import TF_STATIC
+from emppi_ros.nodes.topics.depth_images import STATE, TF_STATIC
 from emppi_ros.nodes.topics.task import TaskFollowerNode
 from emppi_ros.sim.depth_camera import SimulatedDepthCamera
 from emppi_ros.tasks.task import Task
@@ -32,9 +28,9 @@ from emppi_ros.viz.renderer import depth_camera
 class DepthCameraNode(TaskFollowerNode):
     """Renders the task's scene from its depth camera."""
 
-    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__('depth_camera', **kwargs)
-        self._settings = declare_all(self, SeedParameters)
+        self._settings = parameters.declare_all(self, parameters.SeedParameters)
         self._frame = depth_images.optical_frame(self.get_namespace())
         self._tf: Publisher[transforms.TFMessage] | None = None
 
@@ -82,10 +78,9 @@ class DepthCameraNode(TaskFollowerNode):
         return Report(WARN if problem else OK, problem or 'taking images', values)
 
     def _take_state(self, message: Float64MultiArray) -> None:
-        """Render a state, and publish its image."""
         began = time.perf_counter()
         try:
-            stamp, qpos, truth = sensors.read_state(self.task, message)
+            stamp, qpos, truth = depth_images.read_state(self.task, message)
         except EmppiError as error:  # of another task
             self._problem = str(error)
             return

@@ -1,21 +1,30 @@
 """
-Conversion of shapes to a MarkerArray, which rviz and Foxglove display without a plugin.
+Messages for displays: shapes as a MarkerArray for rviz and Foxglove, and the cost of the plan.
 
 A shape is one marker: its namespace is the shape's name, its id counts shapes of the same name.
-An empty shape deletes its marker: rviz reports markers without points or text as errors.
+An empty shape deletes its marker: rviz reports markers without points or text as errors. The
+terms of the cost depend on the task; of the standard messages, only a DiagnosticArray has pairs of
+names and values.
 """
 
 from collections import Counter
 
 from builtin_interfaces.msg import Duration, Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point, Vector3
 import numpy as np
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
+from emppi_ros.nodes.common import convert
+from emppi_ros.nodes.common.diagnostics import OK, WARN, show
+from emppi_ros.planning.plan_preview import PlanCost
 from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Shapes, Spheres, Triangles
 
 _SPACE = 0.6  # width of a space, of the height of a letter
+COST = 'emppi/cost'
+NAME = 'emppi: cost'
+TOTAL = 'total'
 
 
 def write_shapes(
@@ -71,3 +80,20 @@ def _point(row: list[float]) -> Point:
 
 def _color(row: list[float]) -> ColorRGBA:
     return ColorRGBA(r=float(row[0]), g=float(row[1]), b=float(row[2]), a=float(row[3]))
+
+
+def write_cost(stamp: float, stage: str, cost: PlanCost | None) -> DiagnosticArray:
+    """Return the message for the cost from the state at `stamp`; a cost of None: no plan."""
+    status = DiagnosticStatus(level=OK, name=NAME)
+    message = DiagnosticArray(status=[status])
+    message.header.stamp = convert.to_stamp(stamp)
+    if cost is None:
+        status.level, status.message = WARN, 'no current plan'
+        return message
+    if cost.diverged == 1.0:
+        status.level, status.message = WARN, 'the plan diverges in every model'
+        return message
+    status.message = f'stage {stage}' if stage else 'of the plan'
+    values = {**cost.terms, TOTAL: sum(cost.terms.values()), 'diverged_share': cost.diverged}
+    status.values = [KeyValue(key=name, value=show(value)) for name, value in values.items()]
+    return message

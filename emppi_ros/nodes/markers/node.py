@@ -7,7 +7,7 @@ It subscribes to the other nodes only while it has subscribers itself.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 import time
-from typing import Any, Unpack
+from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.publisher import Publisher
@@ -16,18 +16,16 @@ from visualization_msgs.msg import MarkerArray
 
 from emppi_ros.core import config
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common import convert, parameters, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
 from emppi_ros.nodes.common.inputs import PLAN
-from emppi_ros.nodes.common.lifecycle import NodeArguments
-from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.markers import conversion
+from emppi_ros.nodes.markers.conversion import COST, write_cost
 from emppi_ros.nodes.markers.inputs import DIAGNOSTICS, MarkerInputs
 from emppi_ros.nodes.markers.scene_publisher import ScenePublisher
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.candidates import CANDIDATES
-from emppi_ros.nodes.topics.cost import COST, write_cost
 from emppi_ros.nodes.topics.task import TaskFollowerNode
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.shapes.shapes import Shapes
@@ -55,9 +53,9 @@ class MarkersParameters:
 class MarkersNode(TaskFollowerNode):
     """Converts state, belief and plan to markers."""
 
-    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__('markers', **kwargs)
-        self._settings = declare_all(self, MarkersParameters)
+        self._settings = parameters.declare_all(self, MarkersParameters)
         self._scene: ScenePublisher | None = None
 
     def setup(self) -> None:
@@ -117,7 +115,6 @@ class MarkersNode(TaskFollowerNode):
         return Report(WARN if problems else OK, '; '.join(problems) or activity, values)
 
     def _work(self, _moment: float) -> None:
-        """Draw all topics that have subscribers."""
         wanted = {t for t, (p, _) in self._drawings.items() if p.get_subscription_count() > 0}
         self._subscribe(wanted)
         if self._marker_inputs is None:

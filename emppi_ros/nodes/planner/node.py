@@ -12,7 +12,7 @@ import math
 import statistics
 import time
 import traceback
-from typing import Any, Unpack
+from typing import Any
 
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
@@ -21,12 +21,13 @@ from emppi_ros.core.errors import ConfigError, EmppiError, SwapError
 from emppi_ros.journal import journal
 from emppi_ros.journal.journal import Journal, describe
 from emppi_ros.nodes.common import convert, parameters, qos
+from emppi_ros.nodes.common.clock_sync import is_simulated
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Durations, Report
 from emppi_ros.nodes.common.inputs import MeasurementInputs
-from emppi_ros.nodes.common.lifecycle import ManagedNode, NodeArguments
+from emppi_ros.nodes.common.lifecycle import ManagedNode
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.planner.parameter_tuning import ParameterTuning
-from emppi_ros.nodes.switching.task_switch import TaskSwitch
+from emppi_ros.nodes.planner.task_switch import TaskSwitch
 from emppi_ros.nodes.topics.belief_cloud import BeliefSubscriber
 from emppi_ros.nodes.topics.candidates import CandidatesPublisher
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
@@ -94,7 +95,7 @@ class PlannerNode(ManagedNode):
     task: Task
     _belief: BeliefSubscriber
 
-    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__('planner', **kwargs)
         self._settings = parameters.declare_all(self, parameters.PlannerParameters, _TIMEOUTS)
         parameters.on_change(self, _TIMEOUTS, self._set_timeouts)
@@ -170,9 +171,8 @@ class PlannerNode(ManagedNode):
         self._belief = BeliefSubscriber(self, self.task)
         # A late cycle can still meet its deadline if planning takes half a period; skipping it
         # would leave the bridge without a plan whenever one cycle takes slightly too long.
-        self.loop = Loop(
-            'planning', self._period, self._cycle, self.now, True, self.simulated_time
-        )
+        simulated = is_simulated(self)
+        self.loop = Loop('planning', self._period, self._cycle, self.now, True, simulated)
 
     def tune(self, data: Mapping[str, Any]) -> None:
         """Apply task YAML with other tunable values, from the next cycle on."""

@@ -13,15 +13,10 @@ from emppi_ros.tasks.tuning import TunableParameter, Value
 
 
 class ParameterTuning:
-    """
-    Declare a parameter per tunable value; call `apply` with the task's YAML when one is set.
-
-    Parameters set together are applied together or not at all. `apply` may raise an EmppiError,
-    which rejects the change.
-    """
+    """A parameter per tunable value, which `show` declares; setting some changes the task."""
 
     def __init__(self, node: Node, apply: Callable[[dict[str, Any]], None]) -> None:
-        """Register the callback; `show` declares the parameters."""
+        """Call `apply` with the task's YAML after changes, as `parameters.on_change` does."""
         self._node, self._apply = node, apply
         self._data: Mapping[str, Any] = {}
         self._tunables: dict[str, TunableParameter] = {}

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 import math
 import threading
 import time
-from typing import Any, Unpack
+from typing import Any
 
+from geometry_msgs.msg import PoseStamped
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.client import Client
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
@@ -23,13 +26,12 @@ from trajectory_msgs.msg import JointTrajectory
 from emppi_ros.core.config import key, positive
 from emppi_ros.core.errors import ConfigError, EmppiError, StaleInputError
 from emppi_ros.nodes.backends import command_topic
-from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common import convert, parameters, qos
 from emppi_ros.nodes.common.clock_sync import CLOCK, create_steady_timer, is_simulated
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Diagnostics, Report
-from emppi_ros.nodes.common.lifecycle import NodeArguments, serve
-from emppi_ros.nodes.common.parameters import SeedParameters, declare_all
+from emppi_ros.nodes.common.lifecycle import serve
 from emppi_ros.nodes.common.polling import Loop, PolledSubscription
-from emppi_ros.nodes.simulator.sensors import Sensors
+from emppi_ros.nodes.topics.depth_images import STATE, write_state
 from emppi_ros.nodes.topics.task import TOPIC, TaskFollower, TaskSubscriber, follow_stage
 from emppi_ros.robots.robot import Robot
 from emppi_ros.sim.pace import Pace
@@ -37,7 +39,7 @@ from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.sim.trajectory_controller import TrajectoryController
 from emppi_ros.sim.true_parameters import draw_truth, parse_truth
 from emppi_ros.tasks import switch_protocol
-from emppi_ros.tasks.stages import Stage
+from emppi_ros.tasks.cost import Stage
 from emppi_ros.tasks.task import Task, parse_task
 
 _SHORTEST_S = 1e-3  # period of the loop
@@ -45,7 +47,7 @@ _ANSWER_S = 4.0  # longer than an arm brakes
 
 
 @dataclass(frozen=True)
-class SimulatorParameters(SeedParameters):
+class SimulatorParameters(parameters.SeedParameters):
     """Parameters of the node `simulator`."""
 
     real_time_factor: float = positive(
@@ -64,9 +66,9 @@ class SimulatorParameters(SeedParameters):
 class SimulatorNode(Node, TaskFollower):
     """Steps the physics, publishes measurements, and applies commands."""
 
-    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__('simulator', **kwargs)
-        settings = declare_all(self, SimulatorParameters)
+        settings = parameters.declare_all(self, SimulatorParameters)
         self._seed, self._tracked_poses = settings.seed, settings.tracked_poses
         simulated = is_simulated(self)
         if settings.real_time_factor != 1.0 and not simulated:
@@ -81,6 +83,7 @@ class SimulatorNode(Node, TaskFollower):
         self._epoch = 0.0  # s, stamp of simulated time 0
         self._truth = parse_truth(filter(None, settings.truth), 'truth')
         self._robot: SimulatedRobot | None = None
+        self._poses: dict[str, Publisher[PoseStamped]] = {}
         self.loop: Loop | None = None
         self._lock = threading.Lock()  # between physics and a reset
         self._problem, self._rejected = '', 0
@@ -98,18 +101,14 @@ class SimulatorNode(Node, TaskFollower):
         if self._robot is None:
             level = ERROR if self._problem else WARN
             return Report(level, self._problem or f'waiting for {TOPIC}')
-        values = {
+        values: dict[str, object] = {
             'simulated_time_s': self._robot.time,
             'lost_s': self._pace.lost_s,
             'rejected_commands': self._rejected,
-            # with all digits, for reports only; no node of the graph uses them
-            **{
-                f'true {parameter.name}': repr(value)
-                for parameter, value in zip(
-                    self._task.parameters, self._robot.truth.tolist(), strict=True
-                )
-            },
         }
+        # with all digits, for reports only; no node of the graph uses them
+        for parameter, value in zip(self._task.parameters, self._robot.truth, strict=True):
+            values[f'true {parameter.name}'] = repr(float(value))
         problem = self._follow.changed or self._problem
         if not problem and self._clock_publisher and self.count_publishers(CLOCK) > 1:
             problem = f'another node publishes {CLOCK}, too: stop it, or this simulator'
@@ -135,7 +134,7 @@ class SimulatorNode(Node, TaskFollower):
 
     def startup(self) -> None:
         """Start with the first task."""
-        if not self._follow.ready:
+        if not self._follow.newest:
             return
         try:
             task = self._follow.take()
@@ -171,7 +170,8 @@ class SimulatorNode(Node, TaskFollower):
 
     def _open(self, robot: Robot) -> None:
         """Create the robot's topics, which stay while the task changes."""
-        self._sensors = Sensors(self, robot)
+        self._joints = qos.advertise(self, JointState, robot.topics.joint_states, qos.MEASURED)
+        self._states = self.create_publisher(Float64MultiArray, STATE, qos.NEWEST)
         topics = [(Float64MultiArray, command_topic(robot), self._receive_command)]
         if robot.command == 'velocity' and 'trajectory' in robot.topics.commands:
             topic = command_topic(robot, 'trajectory')
@@ -180,7 +180,7 @@ class SimulatorNode(Node, TaskFollower):
 
     def _start(self, task: Task, robot: SimulatedRobot) -> None:
         settings = task.simulation
-        self._sensors.track(task.tracked if self._tracked_poses else ())
+        self._track(set(task.tracked if self._tracked_poses else ()))
         self._controller: TrajectoryController | None = None  # while trajectories command
         self._every = max(1, round(1.0 / settings.joint_state_rate_hz / settings.timestep_s))
         rate = settings.depth_camera.rate_hz
@@ -190,6 +190,14 @@ class SimulatorNode(Node, TaskFollower):
         self._rebase()
         period = self._every * settings.timestep_s / self._pace.factor
         self.loop = Loop('physics', max(period, _SHORTEST_S), self._work)
+
+    def _track(self, names: set[str]) -> None:
+        """Track exactly these objects from now on."""
+        for name in set(self._poses) - names:
+            self.destroy_publisher(self._poses.pop(name))
+        for name in names - set(self._poses):
+            topic = f'tracking/{name}'
+            self._poses[name] = qos.advertise(self, PoseStamped, topic, qos.MEASURED)
 
     def _hold(self, stage: Stage) -> None:
         """Grasp as in the planner's stage, in place of a gripper."""
@@ -227,42 +235,49 @@ class SimulatorNode(Node, TaskFollower):
                 robot.command(self._controller.velocity(robot.time))
             robot.step()
             self._done += 1
-            if self._done % self._image_every == 0:
-                self._sensors.show_camera(robot, self._epoch)
+            if self._done % self._image_every == 0 and self._states.get_subscription_count():
+                stamp = self._epoch + robot.time
+                self._states.publish(write_state(stamp, robot.data.qpos, robot.truth))
             if self._done % self._every == 0:
-                self._sensors.publish(robot, self._epoch)
+                self._publish_measurements()
                 self._publish_clock()
 
+    def _publish_measurements(self) -> None:
+        robot = self._task.robot
+        stamp, *measured = self._simulated.read_joints()
+        self._joints.publish(convert.write_joints(robot, self._epoch + stamp, *measured))
+        for stamp, name, pose in self._simulated.read_poses():
+            if name in self._poses:
+                message = convert.write_pose(robot.frame, self._epoch + stamp, pose)
+                self._poses[name].publish(message)
+
     def _receive_command(self, message: Float64MultiArray, sent: float) -> None:
-        command = self._read(convert.read_command, message)
-        if command is None:
-            return
-        self._advance(self._sent_at(sent))  # the last command was in force until then
-        self._controller = None
-        self._simulated.command(command)
+        command = self._take(convert.read_command, message, sent)
+        if command is not None:
+            self._controller = None
+            self._simulated.command(command)
 
     def _receive_trajectory(self, message: JointTrajectory, sent: float) -> None:
-        trajectory = self._read(convert.read_trajectory, message)
+        trajectory = self._take(convert.read_trajectory, message, sent)
         if trajectory is None:
             return
-        self._advance(self._sent_at(sent))
         if self._controller is None:
             self._controller = TrajectoryController(self._simulated.commanded_position)
         stamp = convert.to_seconds(message.header.stamp)
         start = stamp - self._epoch if stamp else None
         self._controller.accept(trajectory, self._simulated.time, start)
 
-    def _sent_at(self, sent: float) -> float:
-        """Return the simulated time at a time of the system clock [s]."""
-        return self._pace.due(sent - time.time() + time.monotonic())
-
-    def _read(self, read: Callable[[Robot, object], Any], message: object) -> Any:
+    def _take(self, read: Callable[[Robot, object], Any], message: object, sent: float) -> Any:
+        """Step until a message was sent [s, system clock]; return its content, None if invalid."""
         try:
-            return read(self._task.robot, message)
+            command = read(self._task.robot, message)
         except EmppiError as error:
             self._rejected += 1
             self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=2.0)
             return None
+        # the last command was in force until then
+        self._advance(self._pace.due(sent - time.time() + time.monotonic()))
+        return command
 
     async def _reset(
         self, _request: Trigger.Request, response: Trigger.Response

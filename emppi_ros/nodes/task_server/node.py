@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 import math
 import time
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any
 
 from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.action.server import ActionServer, CancelResponse, GoalResponse, ServerGoalHandle
+from rclpy.action.server import ActionServer, CancelResponse, GoalResponse
 from rclpy.client import Client
 from rclpy.node import Node
 from rclpy.task import Future
@@ -23,12 +23,10 @@ from std_srvs.srv import SetBool
 
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError, EmppiError, StaleInputError
-from emppi_ros.nodes.common import convert, interfaces, qos
+from emppi_ros.nodes.common import convert, interfaces, parameters, qos
 from emppi_ros.nodes.common.clock_sync import create_steady_timer
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Report
 from emppi_ros.nodes.common.inputs import MeasurementInputs
-from emppi_ros.nodes.common.lifecycle import NodeArguments
-from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.task_server import task_run
 from emppi_ros.nodes.task_server.task_run import EndCode, Ending, RunObservation, RunPhase
 from emppi_ros.nodes.topics.belief_cloud import BeliefSubscriber
@@ -39,12 +37,6 @@ from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.switch_protocol import SwitchReply
 from emppi_ros.tasks.task import Task
-
-if TYPE_CHECKING:
-    GoalHandle = ServerGoalHandle[Any, Any, Any]
-    _ActionServer = ActionServer[Any, Any, Any]
-else:  # not generic in ROS 2 Jazzy
-    GoalHandle, _ActionServer = ServerGoalHandle, ActionServer
 
 RUN_TASK = 'emppi/run_task'
 _STEP_S = 0.05  # between two checks of a goal
@@ -63,7 +55,7 @@ class TaskServerParameters:
 class _Goal:
     """The active goal."""
 
-    handle: GoalHandle
+    handle: Any  # ServerGoalHandle
     run: task_run.TaskRun
     request: str  # to switch the task; '' without
     reply: SwitchReply | None = None
@@ -72,7 +64,7 @@ class _Goal:
     feedback_at: float = -math.inf
 
 
-class DeferredActionServer(_ActionServer):
+class DeferredActionServer(ActionServer):  # type: ignore[type-arg]  # not generic in Jazzy
     """
     Offers an action whose accepted goals execute until `finish`.
 
@@ -80,13 +72,13 @@ class DeferredActionServer(_ActionServer):
     coroutine that keeps the executor busy all the time.
     """
 
-    begin: Callable[[GoalHandle], None]  # called with each accepted goal
+    begin: Callable[[Any], None]  # called with the handle of each accepted goal
 
-    def notify_execute(self, goal_handle: GoalHandle, execute_callback: object) -> None:
+    def notify_execute(self, goal_handle: Any, execute_callback: object) -> None:
         """Begin with a goal that is now executing; rclpy calls this."""
         self.begin(goal_handle)
 
-    def finish(self, goal_handle: GoalHandle, success: bool, result: object) -> None:
+    def finish(self, goal_handle: Any, success: bool, result: object) -> None:
         """End a goal as succeeded, canceled or aborted, and send its result."""
         if success:
             goal_handle.succeed()
@@ -131,11 +123,11 @@ class RunInputs:
 class TaskServerNode(TaskFollowerNode):
     """Runs one goal at a time."""
 
-    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         if not interfaces.AVAILABLE:
             raise ConfigError(interfaces.MISSING)
         super().__init__('task_server', **kwargs)
-        self._settings = declare_all(self, TaskServerParameters)
+        self._settings = parameters.declare_all(self, TaskServerParameters)
         self._bridge, self._stage = task_run.BridgeReport(), ''  # as reported last
         self._status: dict[str, object] = {}
         self._reported = self._status_at = -math.inf  # when they came and went
@@ -150,9 +142,7 @@ class TaskServerNode(TaskFollowerNode):
         )
         self._statuses = self.create_publisher(interfaces.Status, 'emppi/status', qos.LATCHED)
         self._requests = self.create_publisher(String, REQUEST, qos.DEFAULT)
-        self._pause: Client[SetBool.Request, SetBool.Response] = self.create_client(
-            SetBool, 'emppi/pause'
-        )
+        self._pause: Client[Any, Any] = self.create_client(SetBool, 'emppi/pause')
         self._server = DeferredActionServer(
             self,
             interfaces.RunTask,
@@ -167,9 +157,6 @@ class TaskServerNode(TaskFollowerNode):
     def setup(self) -> None:
         """Take the task."""
         self.task: Task = self.follow.take()
-
-    def start(self) -> None:
-        """Accept goals."""
 
     def stop(self) -> None:
         """Accept no more goals, and end the active one."""
@@ -207,7 +194,7 @@ class TaskServerNode(TaskFollowerNode):
         if self._goal is None:
             return 'no goal'
         phase = self._goal.run.phase
-        if phase is RunPhase.ENDED:
+        if self._goal.run.ending is not None:
             return 'pausing the robot'
         return f'running {self.task.name}' if phase is RunPhase.RUNNING else phase.value
 
@@ -225,17 +212,15 @@ class TaskServerNode(TaskFollowerNode):
             return GoalResponse.REJECT
         return GoalResponse.ACCEPT
 
-    def _begin(self, handle: GoalHandle) -> None:
-        """Start with the accepted goal."""
+    def _begin(self, handle: Any) -> None:
         goal, self._runs = handle.request, self._runs + 1
         try:
             text = switch_protocol.request(
                 goal.task or (self.follow.text if goal.prior else ''), goal.prior
             )
         except EmppiError as error:
-            text, problem = '', switch_protocol.explain(error)
-            run = task_run.TaskRun(time.monotonic(), False, RunPhase.ENDED)
-            run = run._replace(ending=Ending(EndCode.REFUSED, problem))
+            text, ending = '', Ending(EndCode.REFUSED, switch_protocol.explain(error))
+            run = task_run.TaskRun(time.monotonic(), False, ending=ending)
         else:
             run = task_run.TaskRun(time.monotonic(), bool(text))
         self._goal = _Goal(handle, run, switch_protocol.tagged(text) if text else '')
@@ -251,7 +236,9 @@ class TaskServerNode(TaskFollowerNode):
                 self._inputs = RunInputs(self, self.task)
             inputs, phase = self._inputs, goal.run.phase
             observation = self._observe(goal, inputs)
-            goal.run = task_run.advance(goal.run, observation, self._rule(goal))
+            file = self.task.file
+            timeout = convert.to_seconds(goal.handle.request.timeout) or file.duration_s
+            goal.run = task_run.advance(goal.run, observation, file.success, timeout)
             if goal.run.phase is not phase and goal.run.phase is RunPhase.SWITCHING:
                 self._requests.publish(String(data=goal.request))
             if (ending := goal.run.ending) is not None:
@@ -306,11 +293,6 @@ class TaskServerNode(TaskFollowerNode):
             self._switches,
             goal.handle.is_cancel_requested,
         )
-
-    def _rule(self, goal: _Goal) -> task_run.SuccessRule:
-        file = self.task.file
-        timeout = convert.to_seconds(goal.handle.request.timeout) or file.duration_s
-        return task_run.SuccessRule(file.success.below, file.success.hold_s, timeout)
 
     def _finish(self, goal: _Goal, ending: Ending) -> None:
         """Pause the robot if it still follows plans; then send the result."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from emppi_ros.bridge.state_machine import Phase
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.hold_timer import has_held, holding_since
+from emppi_ros.tasks.schema import Condition
 from emppi_ros.tasks.switch_protocol import SwitchReply
 
 SILENCE_S = 5.0  # without a report of the bridge, which sends one a second, or a measurement
@@ -78,14 +79,6 @@ def read_report(message: str, values: Mapping[str, str]) -> BridgeReport:
     return BridgeReport(code, message, fault, armed, paused)
 
 
-class SuccessRule(NamedTuple):
-    """When a task has succeeded: its error was below a limit for a time."""
-
-    below: float
-    hold_s: float
-    timeout_s: float  # from the start of the run
-
-
 class Ending(NamedTuple):
     """Why a run ended."""
 
@@ -116,12 +109,11 @@ class RunObservation(NamedTuple):
 
 
 class RunPhase(enum.Enum):
-    """What a run waits for."""
+    """What a run waits for, until it ends."""
 
     CHECKING = 'checking the robot'
     SWITCHING = 'switching the task'
     RUNNING = 'running'
-    ENDED = 'ended'
 
 
 class TaskRun(NamedTuple):
@@ -133,7 +125,7 @@ class TaskRun(NamedTuple):
     started: float = math.inf  # when the robot began with the task, by the node's clock
     switches: int = 0  # that this node had followed then
     near_since: float = math.inf  # stamp from which on the error was below its limit
-    ending: Ending | None = None
+    ending: Ending | None = None  # once it has ended
 
 
 def _problem(observation: RunObservation, not_armed: str) -> Ending | None:
@@ -148,27 +140,25 @@ def _problem(observation: RunObservation, not_armed: str) -> Ending | None:
     return None if report.armed else Ending(EndCode.NOT_ARMED, not_armed)
 
 
-def advance(run: TaskRun, observation: RunObservation, rule: SuccessRule) -> TaskRun:
-    """Return the state after an observation; a run that has ended does not change."""
-    if run.phase is RunPhase.ENDED:
+def advance(
+    run: TaskRun, observation: RunObservation, success: Condition, timeout_s: float
+) -> TaskRun:
+    """Return the state after an observation; a run has `timeout_s` from its start to succeed."""
+    if run.ending is not None:
         return run
     if observation.canceled:
         following = run.phase is not RunPhase.CHECKING
-        return _ended(run, Ending(EndCode.CANCELED, 'canceled', stop=following))
+        return run._replace(ending=Ending(EndCode.CANCELED, 'canceled', stop=following))
     if run.phase is RunPhase.CHECKING:
         return _check(run, observation)
     if (ending := _problem(observation, 'disarmed during the run')) is not None:
-        return _ended(run, ending)
+        return run._replace(ending=ending)
     if run.phase is RunPhase.SWITCHING:
         return _await_switch(run, observation)
     if observation.switches != run.switches:
         text = f'the task was switched to {observation.task} meanwhile'
-        return _ended(run, Ending(EndCode.TASK_CHANGED, text))
-    return _await_success(run, observation, rule)
-
-
-def _ended(run: TaskRun, ending: Ending) -> TaskRun:
-    return run._replace(phase=RunPhase.ENDED, ending=ending)
+        return run._replace(ending=Ending(EndCode.TASK_CHANGED, text))
+    return _await_success(run, observation, success, timeout_s)
 
 
 def _started(run: TaskRun, observation: RunObservation) -> TaskRun:
@@ -184,7 +174,7 @@ def _check(run: TaskRun, observation: RunObservation) -> TaskRun:
         ending = Ending(EndCode.PAUSED, 'paused: resume by the service emppi/pause first')
     if ending is not None:
         waits = observation.steady - run.begun <= CHECK_S
-        return run if waits else _ended(run, ending._replace(stop=False))
+        return run if waits else run._replace(ending=ending._replace(stop=False))
     if run.switches_task:
         return run._replace(phase=RunPhase.SWITCHING, begun=observation.steady)
     return _started(run, observation)
@@ -193,31 +183,35 @@ def _check(run: TaskRun, observation: RunObservation) -> TaskRun:
 def _await_switch(run: TaskRun, observation: RunObservation) -> TaskRun:
     reply = observation.reply
     if reply is not None and reply.said == switch_protocol.REFUSED:
-        return _ended(run, Ending(EndCode.REFUSED, reply.reason))
+        return run._replace(ending=Ending(EndCode.REFUSED, reply.reason))
     if reply is not None and reply.said == switch_protocol.FAILED:
-        return _ended(run, Ending(EndCode.SWITCH_FAILED, reply.reason))
+        return run._replace(ending=Ending(EndCode.SWITCH_FAILED, reply.reason))
     if reply is not None and reply.figures.get('digest') == observation.text:
         return _started(run, observation)  # this node may follow later than others
     if observation.steady - run.begun > SWITCH_S:
         text = f'the planner did not switch the task within {SWITCH_S:g} s: is it running?'
-        return _ended(run, Ending(EndCode.SWITCH_FAILED, text, stop=True))
+        return run._replace(ending=Ending(EndCode.SWITCH_FAILED, text, stop=True))
     return run
 
 
-def _await_success(run: TaskRun, observation: RunObservation, rule: SuccessRule) -> TaskRun:
+def _await_success(
+    run: TaskRun, observation: RunObservation, success: Condition, timeout_s: float
+) -> TaskRun:
     elapsed = observation.now - run.started
     if observation.measured >= run.started:  # of this run
-        since = holding_since(run.near_since, observation.error < rule.below, observation.measured)
+        near = observation.error < success.below
+        since = holding_since(run.near_since, near, observation.measured)
         run = run._replace(near_since=since)
-        if has_held(since, observation.measured, rule.hold_s):
+        if has_held(since, observation.measured, success.hold_s):
             text = f'{observation.task} succeeded after {elapsed:.1f} s'
-            return _ended(run, Ending(EndCode.NONE, text))
+            return run._replace(ending=Ending(EndCode.NONE, text))
     if observation.now - max(observation.measured, run.started) > SILENCE_S:
-        return _ended(run, Ending(EndCode.NO_REPORT, _silence('the measurements'), stop=True))
-    if elapsed > rule.timeout_s:
-        error = f'error {observation.error:.3g}, success below {rule.below:.3g}'
-        text = f'no success within {rule.timeout_s:g} s: {error}'
-        return _ended(run, Ending(EndCode.TIMEOUT, text, stop=True))
+        text = _silence('the measurements')
+        return run._replace(ending=Ending(EndCode.NO_REPORT, text, stop=True))
+    if elapsed > timeout_s:
+        error = f'error {observation.error:.3g}, success below {success.below:.3g}'
+        text = f'no success within {timeout_s:g} s: {error}'
+        return run._replace(ending=Ending(EndCode.TIMEOUT, text, stop=True))
     return run
 
 

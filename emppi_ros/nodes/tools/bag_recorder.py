@@ -5,8 +5,8 @@ Messages are written as received; only the task, which names the robot's topics,
 measurements are deserialized. Candidates are not recorded: they would slow the planner down.
 """
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 import os
 from pathlib import Path
 import time
@@ -36,7 +36,7 @@ from emppi_ros.tasks.task import Task, parse_task
 from emppi_ros.tracking.depth_messages import IMAGE, INFO
 from emppi_ros.viz.renderer import depth_camera
 
-_POLL_S, _FLUSH_S, _SILENT_S = 0.01, 1.0, 3.0
+_FLUSH_S, _SILENT_S = 1.0, 3.0
 _SCENE_S = 0.05  # between two recorded poses of the scene
 _DIAGNOSTICS = '/diagnostics'  # all nodes publish it
 _COMMANDS = {'trajectory': JointTrajectory}  # others use Float64MultiArray
@@ -228,27 +228,12 @@ class BagRecorder:
             self._subscribe(spec)
 
 
-def record(
-    folder: Path,
-    duration_s: float | None,
-    namespace: str,
-    overwrite: bool,
-    depth: bool,
-    wait: Callable[[float], bool],
-    report: Callable[[float, BagRecorder], None],
-) -> BagRecorder:
-    """
-    Record into a new folder until `wait(seconds)` says to stop, or for a time.
-
-    Returns the closed recorder; `report` repeatedly gets the seconds since the start, and it.
-    """
+@contextmanager
+def recording(folder: Path, namespace: str, overwrite: bool, depth: bool) -> Iterator[BagRecorder]:
+    """Yield a recorder into a new folder, to be polled; it is closed afterwards."""
     os.nice(10)  # the priority of the belief: the robot comes first
-    with closing(process.CommandNode('recorder', namespace)) as client:
-        with closing(BagRecorder(client.node, folder, overwrite, depth)) as recorder:
-            start = time.monotonic()
-            while duration_s is None or time.monotonic() < start + duration_s:
-                recorder.poll()
-                report(time.monotonic() - start, recorder)
-                if wait(_POLL_S):
-                    break
-        return recorder
+    with (
+        closing(process.CommandNode('recorder', namespace)) as client,
+        closing(BagRecorder(client.node, folder, overwrite, depth)) as recorder,
+    ):
+        yield recorder

@@ -73,29 +73,32 @@ def run_demo(
     loaded = load_task(task).with_prior(prior)
     _exit_on_sigterm()
     environment = isolated_environment()
-    client = process.CommandNode('recorder', domain=int(environment['ROS_DOMAIN_ID']))
-    scratch = contextlib.ExitStack()
-    if articulation:
-        folder = out or Path(scratch.enter_context(tempfile.TemporaryDirectory()))
-        prior = str(folder / SEEN)
-    specs = graph.describe(task, '', seed, backend, False, prior, tracking=tracking)
-    if articulation:
-        specs.append(graph.articulation(prior))
-    more: dict[str, dict[str, Any]] = {'bridge': _PATIENT}  # parameters of nodes
-    more['simulator'] = {'truth': list(truth)} if truth else {}
-    if tracking == graph.DEPTH:
-        view = depth_camera(loaded, loaded.visual_model())  # /tf_static needs tf2_msgs
-        more['tracker'] = {
-            'camera_position': list(view.position),
-            'camera_quaternion': view.quaternion.tolist(),
-        }
-    specs = [
-        dataclasses.replace(spec, parameters={**spec.parameters, **more.get(spec.name, {})})
-        for spec in specs
-    ]
-    bag = None if out is None else BagRecorder(client.node, out / 'bag', overwrite=True)
-    children = ProcessGroup(specs, environment, None if out is None else out / 'log')
-    try:
+    with contextlib.ExitStack() as stack:
+        if articulation:
+            folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            prior = str(folder / SEEN)
+        specs = graph.describe(task, '', seed, backend, False, prior, tracking=tracking)
+        if articulation:
+            specs.append(graph.articulation(prior))
+        more: dict[str, dict[str, Any]] = {'bridge': _PATIENT}  # parameters of nodes
+        more['simulator'] = {'truth': list(truth)} if truth else {}
+        if tracking == graph.DEPTH:
+            view = depth_camera(loaded, loaded.visual_model())  # /tf_static needs tf2_msgs
+            more['tracker'] = {
+                'camera_position': list(view.position),
+                'camera_quaternion': view.quaternion.tolist(),
+            }
+        specs = [
+            dataclasses.replace(spec, parameters={**spec.parameters, **more.get(spec.name, {})})
+            for spec in specs
+        ]
+        client = process.CommandNode('recorder', domain=int(environment['ROS_DOMAIN_ID']))
+        stack.callback(client.close)
+        bag = None if out is None else BagRecorder(client.node, out / 'bag', overwrite=True)
+        if bag is not None:
+            stack.callback(bag.close)
+        children = ProcessGroup(specs, environment, None if out is None else out / 'log')
+        stack.callback(children.stop)
         session = _DemoSession(children, client, loaded, bag)
         session.wait_for(session.ready, 'the graph did not start', _START_S)
         session.arm(True)
@@ -126,12 +129,6 @@ def run_demo(
                 name: values.get(f'{_JOINT}{name}', 'undecided') for name in loaded.tracked
             }
         return summary, record
-    finally:
-        children.stop()
-        if bag is not None:
-            bag.close()
-        client.close()
-        scratch.close()
 
 
 def _exit_on_sigterm() -> None:

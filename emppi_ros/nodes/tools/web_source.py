@@ -24,7 +24,7 @@ from emppi_ros.nodes.common import process, qos
 from emppi_ros.nodes.common.diagnostics import OK
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.markers.inputs import OPTIONAL, MarkerInputs
-from emppi_ros.nodes.switching import client as task_client
+from emppi_ros.nodes.planner import task_switch
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
 from emppi_ros.recordings.message_tables import statuses
 from emppi_ros.tasks import switch_protocol, tuning
@@ -224,7 +224,7 @@ class RosSource:
 
     def switch_task(self, task: str) -> None:
         """Switch to another task, as `emppi task` does."""
-        answer = task_client.request_switch(task_text(task), self._namespace, _SWAP_S)
+        answer = task_switch.request_switch(task_text(task), self._namespace, _SWAP_S)
         if answer.said != switch_protocol.DONE:
             raise SwapError(f'{answer.said}: {answer.reason}')
         # until it is in the snapshot

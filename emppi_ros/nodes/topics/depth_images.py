@@ -1,16 +1,21 @@
-"""Messages of a depth camera: images, intrinsics, and its pose as a static transform."""
+"""Messages of a depth camera: images, intrinsics, pose, and the state that it renders."""
 
 from array import array
 
 from geometry_msgs.msg import TransformStamped
 import numpy as np
 from sensor_msgs.msg import CameraInfo, Image
+from std_msgs.msg import Float64MultiArray
 
 from emppi_ros.core.arrays import Array
+from emppi_ros.core.errors import JointStateError
+from emppi_ros.core.pose import Pose
 from emppi_ros.nodes.common import convert
+from emppi_ros.tasks.task import Task
 from emppi_ros.tracking.camera import Camera
 
 TF_STATIC = '/tf_static'
+STATE = 'simulator/state'  # true time [s], configuration (nq,) and parameters (P,)
 _FRAME = 'depth_camera_optical_frame'
 _STEP_M = 0.001  # REP 118: 16 bits are millimetres
 _DEEPEST = 65535
@@ -19,6 +24,20 @@ _DEEPEST = 65535
 def optical_frame(namespace: str) -> str:
     """Return the frame of the simulated camera of a robot."""
     return f'{namespace.strip("/")}/{_FRAME}'.lstrip('/')
+
+
+def write_state(stamp: float, qpos: Array, truth: Array) -> Float64MultiArray:
+    """Return time [s], configuration (nq,) and parameters (P,) of a simulation."""
+    return convert.write_command(np.concatenate([[stamp], qpos, truth]))
+
+
+def read_state(task: Task, message: Float64MultiArray) -> tuple[float, Array, Array]:
+    """Return time, configuration and parameters; JointStateError if they are of another task."""
+    values, count = np.array(message.data, np.float64), task.model.nq
+    expected = 1 + count + len(task.parameters)
+    if len(values) != expected:
+        raise JointStateError(f'{STATE}: {len(values)} values; expected {expected}')
+    return float(values[0]), values[1 : 1 + count], values[1 + count :]
 
 
 def write_depth(stamp: float, frame: str, depth: Array) -> Image:
@@ -47,9 +66,5 @@ def write_camera(stamp: float, frame: str, camera: Camera) -> CameraInfo:
 
 def write_transform(stamp: float, parent: str, frame: str, camera: Camera) -> TransformStamped:
     """Return the pose of a camera's optical frame."""
-    message = TransformStamped(child_frame_id=frame)
-    message.header.stamp, message.header.frame_id = convert.to_stamp(stamp), parent
-    place, turn = message.transform.translation, message.transform.rotation
-    place.x, place.y, place.z = camera.position
-    turn.w, turn.x, turn.y, turn.z = camera.quaternion.tolist()
-    return message
+    pose = Pose(np.array(camera.position), camera.quaternion)
+    return convert.write_transform(parent, frame, stamp, pose)

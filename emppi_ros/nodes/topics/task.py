@@ -6,7 +6,7 @@ node replies whether it can follow. Once the task is published, each node switch
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, TypeVar, Unpack
+from typing import Any, Protocol
 
 from rclpy.node import Node
 from rclpy.subscription import Subscription
@@ -16,10 +16,8 @@ from emppi_ros.core import config
 from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.common.diagnostics import WARN, Report
-from emppi_ros.nodes.common.lifecycle import ManagedNode, NodeArguments
+from emppi_ros.nodes.common.lifecycle import ManagedNode
 from emppi_ros.tasks import switch_protocol, tuning
-from emppi_ros.tasks.schema import StageConfig
-from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.switch_protocol import SwitchReply
 from emppi_ros.tasks.task import Task, parse_task
 
@@ -33,8 +31,6 @@ STAGE = 'emppi/stage'  # name of the current stage; latched, published by the pl
 # planner never ends the switch, the bridge keeps holding the arm (`swap-lost`).
 SWAP = 'emppi/swap'
 UNABLE = 'not active, or no joint state received yet'  # response of the bridge
-
-StageT = TypeVar('StageT', Stage, StageConfig)
 
 
 class TaskFollower(Protocol):
@@ -58,27 +54,22 @@ class TaskSubscriber:
 
     def __init__(self, node: Node, follower: TaskFollower) -> None:
         self._node, self._follower = node, follower
-        self._newest = ''  # the text on the topic
+        self.newest = ''  # the text on the topic; '' before the first
         self.text = ''  # that was taken
         self._checked: tuple[str, Task | None] = '', None
         self.changed = ''  # why the node does not follow the task on the topic
         self._answers = node.create_publisher(String, ANSWERS, qos.DEFAULT)
         node.create_subscription(String, TOPIC, self._receive, qos.LATCHED)
-        node.create_subscription(String, NEXT, self._check, qos.DEFAULT)
-
-    @property
-    def ready(self) -> bool:
-        """Whether a task has arrived."""
-        return bool(self._newest)
+        node.create_subscription(String, NEXT, self._receive_next, qos.DEFAULT)
 
     def take(self) -> Task:
         """Return the task; StaleInputError if none has arrived yet."""
-        if not self._newest:
+        if not self.newest:
             raise StaleInputError(f'no task received on {TOPIC} yet: is the planner running?')
         text, task = self._checked
-        if task is None or text != self._newest:
-            task = parse_task(self._newest, TOPIC)
-        self.text, self._checked, self.changed = self._newest, ('', None), ''
+        if task is None or text != self.newest:
+            task = parse_task(self.newest, TOPIC)
+        self.text, self._checked, self.changed = self.newest, ('', None), ''
         return task
 
     def release(self) -> None:
@@ -86,56 +77,53 @@ class TaskSubscriber:
         self.text = self.changed = ''
 
     def _receive(self, message: String) -> None:
-        previous, self._newest = self.text, message.data
-        text = self._newest
-        if not previous:
+        self.newest = message.data
+        if not self.text:
             self._follower.startup()
-            return
-        try:
-            self._switch(previous, text)
-        except EmppiError as error:
-            self.changed = f'cannot follow the task on {TOPIC}: {switch_protocol.explain(error)}'
+        elif reason := self._reply(message.data, switch_protocol.FOLLOWING, self._switch):
+            self.changed = f'cannot follow the task on {TOPIC}: {reason}'
             self._node.get_logger().warning(self.changed)
-            self._answer(text, switch_protocol.REFUSED, switch_protocol.explain(error))
-            return
-        self._answer(text, switch_protocol.FOLLOWING)
 
-    def _switch(self, previous: str, text: str) -> None:
+    def _receive_next(self, message: String) -> None:
+        self._reply(message.data, switch_protocol.READY, self._check)
+
+    def _switch(self, text: str) -> None:
         """Follow the task that has arrived."""
-        if text == previous:
-            self.changed = ''
+        if text == self.text:
+            pass  # published again
         elif self._checked[0] == text:
             self._follower.swap_task()
-        elif tuning.is_tuned(config.parse(previous, TOPIC), data := config.parse(text, TOPIC)):
+        elif tuning.is_tuned(config.parse(self.text, TOPIC), data := config.parse(text, TOPIC)):
             self._follower.tune_task(data)
         else:  # not announced, for example after a restart of the planner
-            self._checked = text, self._follower.try_task(text)
+            self._check(text)
             self._follower.swap_task()
         self.text, self.changed = text, ''
 
-    def _check(self, message: String) -> None:
-        """Reply whether the node can follow the announced task."""
-        text = message.data
-        try:
-            if not self.text:
-                raise StaleInputError('the node has no task yet')
-            if self._checked[0] != text:  # else the announcement is repeated
-                self._checked = text, self._follower.try_task(text)
-        except EmppiError as error:
-            self._answer(text, switch_protocol.REFUSED, switch_protocol.explain(error))
-        else:
-            self._answer(text, switch_protocol.READY)
+    def _check(self, text: str) -> None:
+        """Raise an EmppiError if the node cannot follow an announced task."""
+        if not self.text:
+            raise StaleInputError('the node has no task yet')
+        if self._checked[0] != text:  # else the announcement is repeated
+            self._checked = text, self._follower.try_task(text)
 
-    def _answer(self, text: str, status: str, reason: str = '') -> None:
+    def _reply(self, text: str, status: str, work: Callable[[str], None]) -> str:
+        """Do `work` with a task; reply with `status`, or REFUSED and the reason; return that."""
+        reason = ''
+        try:
+            work(text)
+        except EmppiError as error:
+            status, reason = switch_protocol.REFUSED, switch_protocol.explain(error)
         name = self._node.get_fully_qualified_name()
         reply = SwitchReply(name, switch_protocol.digest(text), status, reason)
         self._answers.publish(String(data=reply.to_text()))
+        return reason
 
 
 def follow_stage(
-    node: Node, stages: Iterable[StageT], enter: Callable[[StageT], None]
+    node: Node, stages: Iterable[Any], enter: Callable[[Any], None]
 ) -> 'Subscription[String]':
-    """Subscribe to the planner's stage; `enter` is called when it changes."""
+    """Subscribe to the planner's stage; `enter` is called with the one of its name."""
     names = {stage.name: stage for stage in stages}
 
     def receive(message: String) -> None:
@@ -148,14 +136,13 @@ def follow_stage(
 class TaskFollowerNode(ManagedNode, TaskFollower):
     """A lifecycle node that waits for the task on `emppi/task` and follows it."""
 
-    def __init__(self, name: str, **kwargs: Unpack[NodeArguments]) -> None:
+    def __init__(self, name: str, **kwargs: Any) -> None:
         super().__init__(name, **kwargs)
         self.follow = TaskSubscriber(self, self)
-        self._broken = False
 
     def startup(self) -> None:
         """Configure and activate once there is a task, with `autostart`."""
-        if self.follow.ready:
+        if self.follow.newest:
             super().startup()
 
     def try_task(self, text: str) -> Task | None:
@@ -173,13 +160,8 @@ class TaskFollowerNode(ManagedNode, TaskFollower):
             if active:
                 self.start()
         except EmppiError as error:
-            self._broken, self.problem = True, str(error)
+            self.broken, self.problem = True, str(error)
             raise
-
-    @property
-    def failed(self) -> bool:
-        """Whether the process must exit."""
-        return super().failed or self._broken
 
     def teardown(self) -> None:
         """Release the task."""

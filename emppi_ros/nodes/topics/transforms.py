@@ -8,7 +8,6 @@ comes with ROS 2, not with the wheels of rclpy; bags need only the bytes.
 import math
 import struct
 
-from builtin_interfaces.msg import Time
 from geometry_msgs.msg import TransformStamped
 from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2
@@ -49,11 +48,7 @@ class TransformSource:
     """Subscriptions to measurements and belief, and the transforms that follow from them."""
 
     def __init__(self, node: Node, task: Task, subscribed: bool = True) -> None:
-        """
-        Subscribe; to the belief only if it is about axes of joints.
-
-        If not `subscribed`, `inputs` are to receive the measurements.
-        """
+        """Subscribe; if not `subscribed`, `inputs` are to receive the measurements."""
         self.frames = scene_frames(node, task)
         self.inputs = MeasurementInputs(node, task, subscribed=subscribed)
         self._task, self._last = task, -math.inf
@@ -71,11 +66,7 @@ class TransformSource:
             self._subscription.close()
 
     def poll(self, links: bool = True) -> list[TransformStamped]:
-        """
-        Return the transforms at the newest joint state; none if there is no newer one.
-
-        `links` are those of the robot and the scene, beside objects and axes.
-        """
+        """Return the transforms at a new joint state: objects, axes, and links of the scene."""
         self.inputs.poll()
         if self._subscription is not None:
             self._subscription.poll()
@@ -92,8 +83,7 @@ class TransformSource:
         frames = [*self.frames.objects(tracks), *self._axes]
         if links:
             frames += self.frames.links(estimator.joint_positions)
-        time = convert.to_stamp(stamp)
-        return [_write_transform(frame, time) for frame in frames]
+        return [convert.write_transform(f.parent, f.name, stamp, f.pose) for f in frames]
 
     def _take_belief(self, message: PointCloud2) -> None:
         try:
@@ -101,15 +91,6 @@ class TransformSource:
         except EmppiError:  # of another task; the belief's own diagnostics report errors
             return
         self._axes = self.frames.axes(belief)
-
-
-def _write_transform(frame: SceneFrame, stamp: Time) -> TransformStamped:
-    message = TransformStamped(child_frame_id=frame.name)
-    message.header.frame_id, message.header.stamp = frame.parent, stamp
-    place, turn = message.transform.translation, message.transform.rotation
-    place.x, place.y, place.z = frame.pose.position.tolist()
-    turn.w, turn.x, turn.y, turn.z = frame.pose.quaternion.tolist()
-    return message
 
 
 def to_cdr(transforms: list[TransformStamped]) -> bytes:

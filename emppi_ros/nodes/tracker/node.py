@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import math
 from pathlib import Path
 import time
-from typing import Any, Unpack
+from typing import Any
 
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
@@ -24,11 +24,9 @@ from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError, EmppiError, PoseError
 from emppi_ros.core.pose import Pose
 from emppi_ros.model import scene
-from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common import convert, parameters, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
 from emppi_ros.nodes.common.inputs import UNCERTAIN
-from emppi_ros.nodes.common.lifecycle import NodeArguments
-from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import transforms
 from emppi_ros.nodes.topics.depth_images import TF_STATIC
@@ -90,9 +88,9 @@ class TrackerParameters:
 class TrackerNode(TaskFollowerNode):
     """Tracks the objects of the task, or the parts of a file."""
 
-    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__('tracker', **kwargs)
-        self._settings = declare_all(self, TrackerParameters)
+        self._settings = parameters.declare_all(self, TrackerParameters)
         self._transforms: dict[str, StaticTransform] = {}
         self._info: CameraInfo | None = None  # the newest that was used
         if not self._settings.camera_position and transforms.TFMessage is not None:
@@ -102,7 +100,7 @@ class TrackerNode(TaskFollowerNode):
 
     def startup(self) -> None:
         """Configure and activate, with `autostart`; a file of parts needs no task."""
-        if self.follow.ready or self._settings.parts:
+        if self.follow.newest or self._settings.parts:
             super(TaskFollowerNode, self).startup()
 
     def setup(self) -> None:
@@ -258,7 +256,6 @@ class TrackerNode(TaskFollowerNode):
         }
 
     def _take_image(self, message: Image) -> None:
-        """Track an image, and publish poses with its stamp."""
         self._infos.poll()
         tracker = self._tracker
         if tracker is None:
@@ -283,7 +280,7 @@ class TrackerNode(TaskFollowerNode):
             if estimate.status == TRACKED:
                 row = estimate.row
                 pose = Pose(row[:3], row[3:] / np.linalg.norm(row[3:]))
-                self._poses[name].publish(convert.write_pose_in(self._frame, stamp, pose))
+                self._poses[name].publish(convert.write_pose(self._frame, stamp, pose))
                 if self._uncertain[name].get_subscription_count():
                     uncertain = self._frame, stamp, pose, estimate.covariance
                     self._uncertain[name].publish(convert.write_uncertain_pose(*uncertain))

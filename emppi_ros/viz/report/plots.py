@@ -8,20 +8,20 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.patches import Polygon
+from matplotlib.patches import Circle, Polygon
 import matplotlib.style
-import mujoco
 import numpy as np
-from transforms3d import euler
+from scipy.spatial import ConvexHull
 
 from emppi_ros.core import paths, weights
 from emppi_ros.core.arrays import Array
 from emppi_ros.model import scene
-from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import BLUE, GREEN, GREY, GRID, OBJECT_PATHS, ORANGE, RED
 from emppi_ros.viz.renderer import Image
 from emppi_ros.viz.report.recording import RunRecord
+from emppi_ros.viz.shapes.objects import target_point
+from emppi_ros.viz.shapes.scene_extent import body_boxes
 
 UNITS = {
     'distance': '[m]',
@@ -153,51 +153,28 @@ def motion(task: Task, record: RunRecord) -> Figure:
 
 def _draw_paths(axis: Axes, task: Task, qpos: Array) -> None:
     """Draw objects' paths through configurations (n, nq), some outlines, and the target."""
-    target = _target(task, qpos[0])
+    target = target_point(task, scene.kinematics(task.model, qpos[0]))
     if target is not None:
-        axis.plot(*target, marker='+', markersize=16, markeredgewidth=2.5, color=RED,
+        x, y = target[:2].tolist()
+        axis.plot(x, y, marker='+', markersize=16, markeredgewidth=2.5, color=RED,
                   linestyle='', label='target')  # fmt: skip
         below = task.file.success.below
-        angle = np.linspace(0.0, 2.0 * np.pi, 60)
-        axis.plot(target[0] + below * np.cos(angle), target[1] + below * np.sin(angle),
-                  color=RED, linewidth=1.2, ls=':', label=f'within {below:g} m')  # fmt: skip
+        axis.add_patch(Circle((x, y), below, fill=False, color=RED, linewidth=1.2, ls=':',
+                              label=f'within {below:g} m'))  # fmt: skip
     for (name, item), color in zip(task.objects.items(), OBJECT_PATHS, strict=False):
         path = qpos[:, item.qpos : item.qpos + 2]
         for share in (0.0, 0.35, 0.7, 1.0):
-            row = qpos[round(share * (len(qpos) - 1)), item.qpos : item.qpos + 7]
-            outline = _outline(task, item, row)
-            if outline is not None:
+            data = scene.kinematics(task.model, qpos[round(share * (len(qpos) - 1))])
+            corners = body_boxes(data, item.body(task.model)).reshape(-1, 3)[:, :2]
+            if len(corners):
                 axis.add_patch(Polygon(
-                    outline, closed=True, facecolor=color, alpha=0.06 + 0.16 * share,
-                    edgecolor=color, linewidth=1.2,
+                    corners[ConvexHull(corners).vertices], closed=True, facecolor=color,
+                    alpha=0.06 + 0.16 * share, edgecolor=color, linewidth=1.2,
                 ))  # fmt: skip
         axis.plot(*path.T, color=color, label=f'{name}, centre')
         axis.plot(*path[0], marker='o', color=color)
     axis.set(xlabel='x [m]', ylabel='y [m]', aspect='equal', adjustable='datalim')
     axis.legend(loc='best')
-
-
-def _target(task: Task, qpos: Array) -> Array | None:
-    """Return x and y of the target (2,) if success is a distance, else None."""
-    success = task.file.success.residual
-    if success.get('residual') != 'distance':
-        return None
-    data = scene.kinematics(task.model, qpos)
-    kind, index = scene.find_frame(task.model, str(success['to']))
-    return getattr(data, scene.POSITION_FIELDS[kind])[index][:2].copy()
-
-
-def _outline(task: Task, item: FreeObject, pose: Array) -> Array | None:
-    """Return the corners (4, 2) of a box-shaped object at a pose (7,); None for other shapes."""
-    model = task.model
-    body = scene.find(model, 'body', item.settings.body)
-    geom = model.body_geomadr[body]
-    if geom < 0 or model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_BOX.value:
-        return None
-    a, b, _ = model.geom_size[geom]
-    _, _, yaw = euler.quat2euler(pose[3:], axes='sxyz')
-    turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
-    return np.array([[a, b], [-a, b], [-a, -b], [a, -b]]) @ turn.T + pose[:2]
 
 
 def error(axis: Axes, task: Task, record: RunRecord) -> None:

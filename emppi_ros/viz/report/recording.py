@@ -71,6 +71,12 @@ class RunRecord:
         """The true parameters (P,) at the end of the run."""
         return self.truths[-1]
 
+    def belief_at(self, time: float) -> Belief:
+        """Return the last belief up to a time [s], or the first one."""
+        row = max(int(np.searchsorted(self.belief_times, time, side='right')) - 1, 0)
+        with np.errstate(divide='ignore'):  # a weight of 0 is a log weight of -inf
+            return Belief(self.belief_theta[row], np.log(self.belief_weights[row]))
+
     def row_at(self, time: float) -> int:
         """Return the row of the first state from a time [s] on, or of the last one."""
         return min(int(np.searchsorted(self.times, time)), len(self.times) - 1)

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 import mujoco
 import numpy as np
+import PIL.Image
 
 from emppi_ros.core import paths
 from emppi_ros.core.arrays import Array
@@ -76,9 +77,7 @@ class BeliefPanel:
         reached = record.success_s is not None and now >= record.success_s - 1e-9
         self._caption.set_text(f'success at {record.success_s:.1f} s' if reached else '')
         if self._learning:
-            row = max(int(np.searchsorted(record.belief_times, now, side='right')) - 1, 0)
-            truth = record.truth_at(now)
-            self._show(record.belief_theta[row], record.belief_weights[row], truth)
+            self._show(record.belief_at(now), record.truth_at(now))
             self._clock.set_text(f't = {now:4.1f} s')
         self._canvas.restore_region(self._background)
         for artist in self._moving:
@@ -119,7 +118,8 @@ class BeliefPanel:
         self._bars = axis.stairs(np.zeros(_BINS), self._edges, fill=True, color=BLUE)
         return [self._truth, self._bars]
 
-    def _show(self, theta: Array, weight: Array, truth: Array) -> None:
+    def _show(self, belief: Belief, truth: Array) -> None:
+        theta, weight = belief.theta, np.exp(belief.log_weights)
         if self._pair:
             self._truth.set_data(*truth[:2, None])
             self._dots.set_offsets(theta[:, :2])
@@ -153,9 +153,7 @@ def belief_shapes(task: Task, record: RunRecord, model: mujoco.MjModel, now: flo
     if not task.parameters or not len(record.belief_times):
         return []
     extent, row = scene_extent(task), record.row_at(now)
-    last = max(int(np.searchsorted(record.belief_times, now, side='right')) - 1, 0)
-    with np.errstate(divide='ignore'):  # a weight of 0 is a log weight of -inf
-        belief = Belief(record.belief_theta[last], np.log(record.belief_weights[last]))
+    belief = record.belief_at(now)
     smaller = extent._replace(size=_SMALLER * extent.size)
     start, data = (scene.kinematics(model, record.qpos[i]) for i in (0, row))
     numbers = histograms.shapes(task, smaller, start, belief, _LIFT * extent.size)
@@ -231,11 +229,7 @@ def write(task: Task, record: RunRecord, path: Path, progress: Callable[[float],
     ):
         for i in range(count):
             frame = np.hstack([draw(i / fps), panel.draw(i / fps)])
-            writer.append_data(_halve(frame) if is_gif else frame)
+            if is_gif:
+                frame = np.asarray(PIL.Image.fromarray(frame).reduce(2))
+            writer.append_data(frame)
             progress(i + 1)
-
-
-def _halve(frame: Image) -> Image:
-    """Return a frame of half the width and height: each pixel is the mean of four."""
-    blocks = frame.reshape(frame.shape[0] // 2, 2, frame.shape[1] // 2, 2, 3)
-    return blocks.mean(axis=(1, 3)).round().astype(np.uint8)

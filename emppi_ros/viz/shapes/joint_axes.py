@@ -2,7 +2,6 @@
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.model import uncertain_joints
@@ -40,45 +39,50 @@ def kind_names(task: Task, joint: UncertainJoint) -> list[str]:
     return [f'axis {" ".join(f"{x:g}" for x in axis)}' for axis in axes]
 
 
-def kind_shares(
-    task: Task, joint: UncertainJoint, kinds: npt.NDArray[np.intp], shares: Array
-) -> str:
+def kind_shares(task: Task, joint: UncertainJoint, belief: Belief) -> str:
     """Return the probability of each kind of a joint as text."""
+    kinds = uncertain_joints.kinds(task.model, task.parameters, joint, belief.theta)
+    shares = np.exp(belief.log_weights)
     return ', '.join(
         f'{100.0 * shares[kinds == i].sum():.0f} % {name}'
         for i, name in enumerate(kind_names(task, joint))
     )
 
 
-def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief) -> list[Shape]:
-    """Return axes, as opaque as their particles' weights, pivots and a label of each joint."""
-    uncertain = uncertain_objects(task)
-    if not uncertain:
-        return []
+def axes(task: Task, size: float, data: mujoco.MjData, belief: Belief) -> tuple[Lines, Spheres]:
+    """Return axes, as opaque as their particles' weights, and pivots in a scene of a size [m]."""
     shares = np.exp(belief.log_weights - belief.log_weights.max())
     kept = shares >= MIN_SHARE
-    ends, pivots, colors, pivot_colors, labels, sheets = [], [], [], [], [], []
-    for joint, item in uncertain:
+    ends, pivots, colors, pivot_colors = [], [], [], []
+    for joint, item in uncertain_objects(task):
         kinds = uncertain_joints.kinds(task.model, task.parameters, joint, belief.theta)
         world = articulation.for_parameters(task, joint, item, belief.theta)
         centre = np.where(world.hinge[:, None], world.pivot, data.xpos[item.body])
-        half = 0.5 * _LENGTH * extent.size * world.axis
+        half = 0.5 * _LENGTH * size * world.axis
         painted = np.column_stack([np.array(JOINT_KINDS)[kinds % len(JOINT_KINDS)], shares])
         ends.append(np.stack([centre - half, centre + half], axis=1)[kept])
         colors.append(painted[kept])
         pivots.append(world.pivot[kept & world.hinge])
         pivot_colors.append(painted[kept & world.hinge])
-        text = kind_shares(task, joint, kinds, np.exp(belief.log_weights))
+    dots = np.concatenate(pivots), np.concatenate(pivot_colors)
+    return (
+        Lines('axes', np.concatenate(ends), np.concatenate(colors), _WIDTH * size),
+        Spheres('pivots', *dots, _PIVOT * size),
+    )
+
+
+def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief) -> list[Shape]:
+    """Return axes, pivots, and a label of each uncertain joint; nothing without one."""
+    labels, sheets = [], []
+    for joint, item in uncertain_objects(task):
+        text = kind_shares(task, joint, belief)
         above = data.xpos[item.body] + _LIFT * extent.size * UP
         labels.append(Label('joints', above, f'{joint.name}\n{text}', _TEXT * extent.size))
         sheets.append(above + extent.size * _sheet(text, extent.right))
-    dots = np.concatenate(pivots), np.concatenate(pivot_colors)
-    return [
-        Lines('axes', np.concatenate(ends), np.concatenate(colors), _WIDTH * extent.size),
-        Spheres('pivots', *dots, _PIVOT * extent.size),
-        Triangles('joint panel', np.concatenate(sheets), rgba(SHEET, 0.7, 2 * len(sheets))),
-        *labels,
-    ]
+    if not labels:
+        return []
+    panel = Triangles('joint panel', np.concatenate(sheets), rgba(SHEET, 0.7, 2 * len(sheets)))
+    return [*axes(task, extent.size, data, belief), panel, *labels]
 
 
 def _sheet(text: str, right: Array) -> Array:

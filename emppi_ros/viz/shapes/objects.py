@@ -7,7 +7,7 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import AXIS_BRIGHTNESS, OBJECT, TARGET, Color
-from emppi_ros.viz.shapes.scene_extent import SceneExtent, box_corners, tracked_bodies
+from emppi_ros.viz.shapes.scene_extent import SceneExtent, body_boxes, tracked_bodies
 from emppi_ros.viz.shapes.shapes import Lines, Shape, Triangles, rgba, segments
 
 # lengths are shares of the scene's extent
@@ -22,7 +22,7 @@ _NO_BOX = np.empty((0, 8, 3))
 def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData) -> list[Shape]:
     """Return frames and boxes of tracked objects, and marks at the task's target."""
     bodies = tracked_bodies(task)
-    tracked = np.concatenate([_boxes(task, data, body) for body in bodies] or [_NO_BOX])
+    tracked = np.concatenate([body_boxes(data, body) for body in bodies] or [_NO_BOX])
     rotations, positions = data.xmat[bodies].reshape(-1, 3, 3), data.xpos[bodies][:, None]
     tips = positions + _AXIS * extent.size * rotations.transpose(0, 2, 1)  # (n, 3, 3), one a row
     frames = np.stack([np.broadcast_to(positions, tips.shape), tips], axis=2).reshape(-1, 2, 3)
@@ -38,16 +38,24 @@ def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData) -> list[Shape]:
     ]
 
 
+def target_point(task: Task, data: mujoco.MjData) -> Array | None:
+    """Return the target (3,) [m] if success is a distance from it, else None."""
+    success = task.file.success.residual
+    if success.get('residual') != 'distance':
+        return None
+    kind, index = scene.find_frame(task.model, str(success['to']))
+    return getattr(data, scene.POSITION_FIELDS[kind])[index].copy()
+
+
 def _target(task: Task, extent: SceneExtent, data: mujoco.MjData) -> Lines:
     """Return a cross and the success radius around the target, or the target body's box."""
     width, success = _LINE * extent.size, task.file.success
     if task.target is not None:
         (body,) = np.flatnonzero(task.model.body_mocapid == task.target)
-        return _edges('target', _boxes(task, data, int(body)), TARGET, extent)
-    if success.residual.get('residual') != 'distance':
+        return _edges('target', body_boxes(data, int(body)), TARGET, extent)
+    centre = target_point(task, data)
+    if centre is None:
         return Lines('target', np.empty((0, 2, 3)), np.empty((0, 4)), width)
-    kind, index = scene.find_frame(task.model, str(success.residual['to']))
-    centre = getattr(data, scene.POSITION_FIELDS[kind])[index]
     arms = _CROSS * extent.size * np.eye(3)
     angle = np.linspace(0.0, 2.0 * np.pi, _SIDES + 1)
     circle = success.below * np.column_stack([np.cos(angle), np.sin(angle), 0.0 * angle])
@@ -58,8 +66,3 @@ def _target(task: Task, extent: SceneExtent, data: mujoco.MjData) -> Lines:
 def _edges(name: str, boxes: Array, color: Color, extent: SceneExtent) -> Lines:
     ends = boxes[:, _EDGES].reshape(-1, 2, 3)
     return Lines(name, ends, rgba(color, 1.0, len(ends)), _LINE * extent.size)
-
-
-def _boxes(task: Task, data: mujoco.MjData, body: int) -> Array:
-    """Return the corners (n, 8, 3) of the boxes around each geom of a body."""
-    return box_corners(data, np.flatnonzero(task.model.geom_bodyid == body))

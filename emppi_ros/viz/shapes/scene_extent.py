@@ -87,6 +87,11 @@ def _belief_corners(task: Task) -> Array:
     return anchor + size * np.array([[0.0, 0.0], _BELIEF]) @ np.stack([right, UP])
 
 
+def body_boxes(data: mujoco.MjData, body: int) -> Array:
+    """Return the corners (n, 8, 3) of the boxes around each geom of a body."""
+    return box_corners(data, np.flatnonzero(data.model.geom_bodyid == body))
+
+
 def box_corners(data: mujoco.MjData, geoms: npt.NDArray[np.int_]) -> Array:
     """Return the corners (n, 8, 3) of the boxes around geoms, in the world frame."""
     model = data.model

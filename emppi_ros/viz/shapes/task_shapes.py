@@ -38,7 +38,7 @@ class DisplayState(NamedTuple):
     @classmethod
     def of_loop(cls, loop: ClosedLoop, plan: Plan | None) -> Self:
         """Return the state of a closed loop now; StaleInputError before measurements."""
-        estimator, stamp = loop.estimator, loop.estimator.stamp
+        estimator, stamp = loop.planner.estimator, loop.planner.estimator.stamp
         state, tracks = estimator.state(stamp), estimator.tracks(stamp)
         belief, candidates = loop.filter.belief, loop.planner.candidates
         changes = tuple(loop.filter.changes.events)

@@ -1,7 +1,7 @@
 """Plots of the last half minute: line charts (uPlot, drawn by the browser) and the belief."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
@@ -15,7 +15,6 @@ from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import GREEN, GRID, INK, ORANGE, RED, SERIES
 from emppi_ros.viz.renderer import Image
 from emppi_ros.viz.report import plots
-from emppi_ros.viz.shapes.histograms import scalar_columns
 from emppi_ros.viz.web.robot_source import Snapshot
 
 SPAN_S, STEP_S = 30.0, 0.2
@@ -27,7 +26,7 @@ _LINE_WIDTH, _HEIGHT = 2, 88  # px
 _PADDING = 2, 16, 0, 0  # px
 _BINS, _DPI = 40, 100
 _WIDTH, _ROW, _FOOT = 4.2, 1.05, 0.25  # inches, of the belief image
-_MAX_PARAMETERS = 8  # in the image
+MAX_PARAMETERS = 8  # in the image
 
 
 class HistoryRow(NamedTuple):
@@ -36,10 +35,7 @@ class HistoryRow(NamedTuple):
     clock: float
     belief: Belief
     theta: Array | None  # (P,) true parameters; None if unknown
-    ess: float
-    error: float
-    terms: dict[str, float]
-    latencies: dict[str, float]
+    series: Mapping[str, Mapping[str, float]]  # chart -> name -> value
 
 
 class History:
@@ -61,9 +57,13 @@ class History:
             return False
         behind = clock - snapshot.display.stamp
         self._changes = [(c.stamp + behind, c.parameter) for c in snapshot.display.changes]
-        belief, latencies = snapshot.display.belief, dict(snapshot.latencies)
-        measured = belief, snapshot.theta, snapshot.ess, snapshot.error
-        self.rows.append(HistoryRow(clock, *measured, terms, latencies))
+        series = {
+            'ess': {'ESS': snapshot.ess},
+            'error': {'error': snapshot.error},
+            'terms': terms,
+            'latencies': dict(snapshot.latencies),
+        }
+        self.rows.append(HistoryRow(clock, snapshot.display.belief, snapshot.theta, series))
         return True
 
     @property
@@ -76,13 +76,9 @@ class History:
         """Return times [s] of a parameter's changes, relative to the newest row."""
         return [time - self.rows[-1].clock for time, name in self._changes if name == parameter]
 
-    def series(self, kind: str, name: str) -> Array:
-        """Return a term or latency of each row (n,); NaN where it is missing."""
-        return np.array([getattr(m, kind).get(name, np.nan) for m in self.rows])
-
-    def values(self, name: str) -> Array:
-        """Return `ess` or `error` of each row (n,)."""
-        return np.array([getattr(row, name) for row in self.rows])
+    def series(self, chart: str, name: str) -> Array:
+        """Return the values of a series (n,); NaN where it is missing."""
+        return np.array([row.series[chart].get(name, np.nan) for row in self.rows])
 
     def truths(self, column: int) -> Array:
         """Return the true value of a parameter at each row (n,); NaN where it is unknown."""
@@ -139,49 +135,42 @@ class Chart:
             padding=_PADDING,
         )
 
-    def show(self, times: Array, values: Mapping[str, Array]) -> None:
-        """Show series (n,) at times (n,) [s]; NaN leaves a gap."""
-        self._chart.data = (times, *(values[name] for name in self.names))
+    def show(self, history: History, chart: str) -> None:
+        """Show the series of a chart; NaN leaves a gap."""
+        series = (history.series(chart, name) for name in self.names)
+        self._chart.data = (history.times, *series)
 
 
-class BeliefImage:
-    """The belief over time as an image: one row of histograms for each scalar parameter."""
+def draw_belief(task: Task, columns: Sequence[int], history: History) -> Image:
+    """Return parameters over the last half minute (height, width, 3): darker is more probable."""
+    rows = len(columns)
+    with plots.styled():
+        figure = Figure(figsize=(_WIDTH, rows * _ROW + _FOOT), dpi=_DPI, layout='constrained')
+        axes = figure.subplots(rows, 1, squeeze=False, sharex=True)[:, 0]
+        for axis, column in zip(axes, columns, strict=True):
+            _draw_parameter(axis, task, column, history)
+        return plots.rasterize(figure)
 
-    def __init__(self, task: Task) -> None:
-        """Choose the first few parameters; their true values are drawn if they are known."""
-        self._task = task
-        self.columns = scalar_columns(task)[:_MAX_PARAMETERS]
 
-    def draw(self, history: History) -> Image:
-        """Return the image (height, width, 3) of the last half minute: darker is more probable."""
-        rows = len(self.columns)
-        with plots.styled():
-            figure = Figure(figsize=(_WIDTH, rows * _ROW + _FOOT), dpi=_DPI, layout='constrained')
-            axes = figure.subplots(rows, 1, squeeze=False, sharex=True)[:, 0]
-            for axis, column in zip(axes, self.columns, strict=True):
-                self._row(axis, column, history)
-            return plots.rasterize(figure)
-
-    def _row(self, axis: Axes, column: int, history: History) -> None:
-        low, high = history.extent(column, *self._task.prior.range[:, column])
-        axis.set(xlim=(-SPAN_S, 0.0), ylim=(low, high))
-        axis.set_title(plots.label(self._task, column), loc='left', fontsize=10)
-        axis.grid(visible=False)
-        if not history.rows:
-            return
-        times = history.times
-        counts = history.histograms(column, _BINS, low, high)
-        shade = counts / np.maximum(counts.max(axis=1, keepdims=True), 1e-300)
-        edges = np.append(times, times[-1] + STEP_S) - STEP_S
-        axis.pcolormesh(
-            edges, np.linspace(low, high, _BINS + 1), shade.T, cmap='Blues', vmin=0.0, vmax=1.0
-        )
-        truths = history.truths(column)
-        axis.step(
-            [-SPAN_S, *times], [truths[0], *truths],
-            where='post', color=RED, linestyle='--', linewidth=1.2,
-        )  # fmt: skip
-        axis.plot(times, history.means(column), color=ORANGE, linewidth=1.6)
-        for time in history.changes(self._task.parameters[column].name):
-            if time >= -SPAN_S:
-                axis.axvline(time, color=GREEN, linestyle=':', linewidth=1.6)
+def _draw_parameter(axis: Axes, task: Task, column: int, history: History) -> None:
+    """Draw histograms, mean, true value if it is known, and changes of a parameter over time."""
+    low, high = history.extent(column, *task.prior.range[:, column])
+    axis.set(xlim=(-SPAN_S, 0.0), ylim=(low, high))
+    axis.set_title(plots.label(task, column), loc='left', fontsize=10)
+    axis.grid(visible=False)
+    times = history.times
+    counts = history.histograms(column, _BINS, low, high)
+    shade = counts / np.maximum(counts.max(axis=1, keepdims=True), 1e-300)
+    edges = np.append(times, times[-1] + STEP_S) - STEP_S
+    axis.pcolormesh(
+        edges, np.linspace(low, high, _BINS + 1), shade.T, cmap='Blues', vmin=0.0, vmax=1.0
+    )
+    truths = history.truths(column)
+    axis.step(
+        [-SPAN_S, *times], [truths[0], *truths],
+        where='post', color=RED, linestyle='--', linewidth=1.2,
+    )  # fmt: skip
+    axis.plot(times, history.means(column), color=ORANGE, linewidth=1.6)
+    for time in history.changes(task.parameters[column].name):
+        if time >= -SPAN_S:
+            axis.axvline(time, color=GREEN, linestyle=':', linewidth=1.6)

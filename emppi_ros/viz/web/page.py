@@ -12,8 +12,9 @@ from emppi_ros.bridge.state_machine import Phase
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.planning.plan_preview import PlanRollouts
 from emppi_ros.viz.palette import GREEN, GREY, ORANGE, RED
+from emppi_ros.viz.shapes.histograms import scalar_columns
 from emppi_ros.viz.shapes.task_shapes import TaskShapes
-from emppi_ros.viz.web.charts import BeliefImage, Chart, History
+from emppi_ros.viz.web.charts import MAX_PARAMETERS, Chart, History, draw_belief
 from emppi_ros.viz.web.controls import Buttons, Operators, Sliders
 from emppi_ros.viz.web.robot_source import RobotSource, Snapshot
 from emppi_ros.viz.web.scene import BrowserScene, InitialView
@@ -79,7 +80,10 @@ class Page:
             self._status.content = status(now, self._problem)
         if clock >= self._plots_due and self._history.rows:
             self._plots_due = clock + PLOTS_S
-            self._show_plots()
+            if self._picture is not None:
+                self._picture.image = draw_belief(now.task, self._columns, self._history)
+            for name, chart in self._charts.items():
+                chart.show(self._history, name)
 
     def _start_run(self, now: Snapshot) -> None:
         """Lay out again what belongs to one run of a task."""
@@ -95,7 +99,7 @@ class Page:
         folder = gui.add_folder('Parameters')
         with folder:
             self._sliders = Sliders(self._server, self._source, self.operators, task)
-        self._belief_image = BeliefImage(task)
+        self._columns = scalar_columns(task)[:MAX_PARAMETERS]
         terms = tuple(dict.fromkeys(t.name for s in task.stages for t in s.cost.terms))
         particles = task.belief.particles
         with self._numbers:
@@ -103,7 +107,7 @@ class Page:
         with plots:
             nothing = np.full((60, 420, 3), 255, np.uint8)
             self._picture = None
-            if self._belief_image.columns:
+            if self._columns:
                 gui.add_html(_LEGEND + (_TRUE if now.theta is not None else ''))
                 self._picture = gui.add_image(nothing)
             size = f'effective sample size of {particles} particles'
@@ -142,16 +146,6 @@ class Page:
             self._problem = ''
         except EmppiError as error:  # nothing to draw this time
             self._problem = str(error)
-
-    def _show_plots(self) -> None:
-        history, times = self._history, self._history.times
-        if self._picture is not None:
-            self._picture.image = self._belief_image.draw(history)
-        self._charts['ess'].show(times, {'ESS': history.values('ess')})
-        self._charts['error'].show(times, {'error': history.values('error')})
-        for kind in ('terms', 'latencies'):
-            chart = self._charts[kind]
-            chart.show(times, {name: history.series(kind, name) for name in chart.names})
 
 
 def _terms(prediction: PlanRollouts) -> dict[str, float]:

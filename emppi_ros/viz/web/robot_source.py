@@ -191,10 +191,10 @@ class SimulatedSource:
         loop.trace.trim(_MAX_ENTRIES)
 
     def _take_snapshot(self) -> Snapshot:
-        loop, machine = self._loop, self._loop.machine
+        loop, machine = self._loop, self._loop.bridge.machine
         plan = loop.plan
         display: DisplayState | None = None  # until everything was measured once
-        if plan is not None and plan.end <= loop.estimator.stamp:
+        if plan is not None and plan.end <= loop.planner.estimator.stamp:
             plan = None
         with contextlib.suppress(StaleInputError):
             display = DisplayState.of_loop(loop, plan)

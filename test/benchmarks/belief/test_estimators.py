@@ -13,8 +13,8 @@ from scipy import stats
 from benchmarks.belief import compute, estimators, worlds
 from benchmarks.belief.estimators import ESTIMATORS, EstimatorKind, GaussianEstimator
 from benchmarks.belief.runs import BeliefCell
+from benchmarks.belief.scores import ParameterScores
 from emppi_ros.belief.particle_filter import FilterUpdate
-from emppi_ros.calibration.belief_scores import ParameterScores
 from emppi_ros.core import weights
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.priors.distributions import to_unbounded

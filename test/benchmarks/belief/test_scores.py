@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from emppi_ros.calibration import belief_scores as scores
+from benchmarks.belief import scores
+from emppi_ros.calibration import belief_scores
 
 FLAT = np.zeros(1)
 finite = st.floats(-1e3, 1e3)
@@ -51,7 +52,7 @@ def test_intervals_of_calibrated_beliefs_hold_the_truth_as_often_as_they_say() -
         mean = rng.standard_normal()
         draws, truth = mean + rng.standard_normal(400), mean + rng.standard_normal()
         for probability in hits:
-            hits[probability] += scores.is_inside(np.zeros(400), draws, truth, probability)
+            hits[probability] += belief_scores.is_inside(np.zeros(400), draws, truth, probability)
     for probability, count in hits.items():
         # four binomial standard deviations, and half a draw of 400 at either end
         error = 4.0 * math.sqrt(probability * (1.0 - probability) / runs) + 1.0 / 400
@@ -62,7 +63,9 @@ def test_the_log_score_of_the_truths_own_distribution_is_the_best() -> None:
     truths = np.random.default_rng(2).normal(0.3, 0.5, 20_000)
 
     def mean(center: float, sd: float) -> float:
-        return float(np.mean([scores.normal_log_score(center, sd, truth) for truth in truths]))
+        return float(
+            np.mean([belief_scores.normal_log_score(center, sd, truth) for truth in truths])
+        )
 
     best = mean(0.3, 0.5)
     assert all(mean(*other) < best for other in ((0.3, 0.4), (0.3, 0.6), (0.2, 0.5), (0.4, 0.5)))

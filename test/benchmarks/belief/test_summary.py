@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import runner
+from benchmarks import means, runner
 from benchmarks.belief import summary, worlds
 from benchmarks.belief.runs import BeliefRow, ParameterSeries
+from benchmarks.belief.scores import ParameterScores
 from benchmarks.studies.belief import BeliefStudy
 from benchmarks.study import Results
-from emppi_ros.calibration import statistics
-from emppi_ros.calibration.belief_scores import ParameterScores
 from emppi_ros.calibration.report import Provenance
 
 ORIGIN = Provenance('emppi bench belief', 'today', {'processor': 'one'})
@@ -85,6 +84,6 @@ def test_the_report_has_every_number_and_every_plot(made: list[BeliefRow], tmp_p
 
 
 def test_numbers_for_json_have_the_rates_of_shares(made: list[BeliefRow]) -> None:
-    plain = statistics.plain(summary.summarize(made)[0])
+    plain = means.plain(summary.summarize(made)[0])
     assert plain['success']['rate'] == 4 / 7
     assert plain['recovered']['mass']['soon']['count'] == 3

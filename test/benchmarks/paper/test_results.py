@@ -13,7 +13,7 @@ from benchmarks.paper.cells import AttemptResult, EstimateSeries, ParameterEstim
 from benchmarks.paper.summary import summarize
 from benchmarks.studies.paper import PAPER, PaperStudy, settings_lines
 from benchmarks.study import Results
-from emppi_ros.calibration import hardware
+from emppi_ros.calibration import report
 from emppi_ros.calibration.report import Provenance
 from emppi_ros.tasks.task import parse_task
 
@@ -160,7 +160,7 @@ def test_one_run_of_one_controller_is_enough_for_a_report(make_row, tmp_path):
 
 
 def test_the_machine_is_described():
-    found = hardware.describe()
+    found = report.describe_machine()
     assert {'processor', 'cores', 'memory', 'Python', 'MuJoCo', 'NumPy', 'commit'} <= set(found)
     assert all(isinstance(value, str) and value for value in found.values())
-    assert hardware.label().startswith('emppi_ros ')
+    assert report.machine_label().startswith('emppi_ros ')

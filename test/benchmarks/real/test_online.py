@@ -6,9 +6,9 @@ import mujoco
 import numpy as np
 import pytest
 
+from benchmarks import ASSETS
 from benchmarks.real import online
 from benchmarks.real.online import BeliefReplay, BeliefSnapshot, JointStates
-from emppi_ros.core.paths import ASSETS
 from emppi_ros.identification.common.plant import Plant
 
 TRUTH = np.array([0.7, 0.02, 0.05, 0.03])  # mass, inertia, damping, friction

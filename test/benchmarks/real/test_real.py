@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from benchmarks import runner
+from benchmarks import ASSETS, runner
 from benchmarks.real import compute, datasets, marker_calibration
 from benchmarks.real.datasets import DATASETS, Estimate, RealCell, RealRow, Score
 from benchmarks.studies.real import RealStudy
@@ -17,9 +17,8 @@ from benchmarks.study import Cells, Results
 from emppi_ros.calibration.report import Provenance
 from emppi_ros.cli import main
 from emppi_ros.core.errors import BenchError, ConfigError, IdentificationError
-from emppi_ros.core.paths import ASSETS
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.multiple_shooting.simulation import make_ensemble
+from emppi_ros.identification.multiple_shooting.windows import make_ensemble
 from emppi_ros.model.ensemble import State
 
 DATA = Path(__file__).parents[2] / 'data'

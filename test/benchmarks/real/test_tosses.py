@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from benchmarks import ASSETS
 from benchmarks.real import compute, toss_forecasts, tosses
 from benchmarks.real.datasets import DATASETS, tosses_of
 from benchmarks.real.tosses import RATE_HZ, Tosses
 from benchmarks.studies.real import RealStudy
-from emppi_ros.core.paths import ASSETS
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.model.ensemble import State
 

@@ -102,7 +102,7 @@ def test_c1_a_wall_clock_that_is_set_for_all_stops_nothing(harness, world, jump,
     _set_clock(node, jump, monkeypatch)
     world.offset = jump
     harness.spin_until(lambda: len(world.commands) > count + 200)
-    assert node.command_loop.machine.fault is None
+    assert node.command_loop.commander.machine.fault is None
     assert all(np.allclose(m.data, SPEED) for m in world.commands[count:])
     world.planning = False  # and the watchdog trips as ever
     world.assert_held('plan-late')
@@ -124,7 +124,7 @@ def test_c1_plans_of_the_beginning_and_of_the_future_are_rejected(harness, world
     before = node.command_loop.rejected_plans
     world.plan(0.0 if stamp == 'zero' else harness.now() + stamp)
     harness.spin_until(lambda: node.command_loop.rejected_plans == before + 1)
-    assert node.command_loop.machine.fault is None
+    assert node.command_loop.commander.machine.fault is None
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def walker(harness):
             sender.publish(convert.write_plan(robot, made))
 
     harness.feeds += [feed, take.poll]
-    harness.spin_until(lambda: node.follow.ready)
+    harness.spin_until(lambda: node.follow.newest)
     return node, commands, world
 
 

@@ -277,12 +277,12 @@ def commands(loop: SupervisedLoop) -> np.ndarray:
 def test_nothing_is_commanded_before_it_is_armed(make_task):
     loop = SupervisedLoop(make_task('block'))
     go_on(loop, 0.5)
-    assert loop.machine.phase is Phase.INACTIVE
+    assert loop.bridge.machine.phase is Phase.INACTIVE
     assert loop.plan is not None  # it plans, as over ROS, and nobody follows
     assert np.all(commands(loop) == 0.0)
     loop.arm(True)
     go_on(loop, 0.5)
-    assert loop.machine.phase is Phase.MOVING
+    assert loop.bridge.machine.phase is Phase.MOVING
     assert np.any(commands(loop) != 0.0)
 
 
@@ -296,7 +296,7 @@ def test_paused_or_disarmed_it_comes_to_rest(make_task):
         stop()
         go_on(loop, 0.5)
         assert np.all(commands(loop) == 0.0)
-        assert loop.machine.phase is phase
+        assert loop.bridge.machine.phase is phase
 
 
 def test_tuned_it_plans_by_the_new_numbers_and_keeps_what_it_learned(make_task):

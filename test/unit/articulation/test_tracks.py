@@ -72,7 +72,7 @@ def test_poses_and_covariances_of_emppi_track_are_read(tmp_path):
         (HEADER + TURN, ['0,1,2,3,2,0,0,0'], 'quaternion of length 2 in frame 0, expected 1'),
         (HEADER, ['0,1,2,3', '0,1,2,3'], 'row 1 is not after the one before'),
         ('time_s,position/hinge [rad]', ['0,1'], 'no poses: expected columns such as'),
-        (HEADER + ',pose/a.w [1]', ['0,1,2,3,1'], "expected a name such as 'pose/door.x"),
+        (HEADER + ',pose/a.w [1]', ['0,1,2,3,1'], "expected a name such as 'pose/block.x"),
         (HEADER + ',covariance/b.x.x [m]', ['0,1,2,3,1'], 'covariance/b: no pose/b'),
         (HEADER + ',covariance/a.x.x [m]', ['0,1,2,3,1'], 'variance of y, z'),
         (HEADER + TURN + VARIANCES, ['0,1,2,3,1,0,0,0,1,1,1,1,1,-1'], 'not positive definite'),

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emppi_ros.calibration import belief_scores, summary, verdict
-from emppi_ros.calibration.settings import OWN
+from emppi_ros.calibration import belief_scores, recommendation, summary
+from emppi_ros.calibration.runs import OWN
 
 RUNS = 400
 # the seed is fixed; a calibrated belief fails with one seed out of a thousand
@@ -49,7 +49,7 @@ def test_other_posteriors_are_detected_and_named(
 ) -> None:
     found = summary.parameters(conjugate(RUNS, own=(factor, shift, 1)), OWN)['mean'].ranks
     assert found.probability < 1e-9
-    assert words in verdict.shape(found.counts)
+    assert words in recommendation.shape(found.counts)
 
 
 def test_each_rank_is_equally_likely_if_all_draws_equal_the_truth(

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emppi_ros.calibration import recommendation, summary, verdict
-from emppi_ros.calibration.settings import OWN, BeliefSetting
+from emppi_ros.calibration import recommendation, summary
+from emppi_ros.calibration.runs import OWN, BeliefSetting
 
 EXACT, NARROW, BIASED, VAGUE = (1.0, 0.0), (0.25, 0.0), (1.0, 4.0), (3.0, 0.0)
 RUNS = 80
@@ -32,10 +32,10 @@ def test_an_overconfident_belief_is_detected(
     results = conjugate(RUNS, own=(*wrong, 1))
     one = summary.summarize(results, OWN)
     assert not recommendation.is_calibrated(one)
-    assert 'too certain, or biased' in verdict.judgement(one)
+    assert 'too certain, or biased' in recommendation.judgement(one)
     found = recommend(results)
     assert not found.calibrated
-    text = ' '.join(verdict.sentences(results, found))
+    text = ' '.join(recommendation.sentences(results, found))
     assert 'No setting of those compared is calibrated' in text and 'best log score' in text
 
 
@@ -71,7 +71,7 @@ def test_runs_on_which_a_setting_is_chosen_do_not_check_it(
     mixed = [pair[i % 2] for i, pair in enumerate(zip(good, bad, strict=True))]
     found = recommend(mixed)
     assert found.calibrated and not recommendation.is_calibrated(found.checked)
-    assert 'fails this check' in ' '.join(verdict.sentences(mixed, found))
+    assert 'fails this check' in ' '.join(recommendation.sentences(mixed, found))
 
 
 def test_truths_beyond_the_prior_count_only_as_such(conjugate: Callable[..., Any]) -> None:
@@ -81,12 +81,12 @@ def test_truths_beyond_the_prior_count_only_as_such(conjugate: Callable[..., Any
     assert one.inside_end.total == sum(one.ranks.counts) == RUNS - len(beyond)
     assert one.beyond is not None and one.beyond.total == len(beyond)
     # the prior pulls means by 0.8, nearly two of the posterior's standard deviations
-    assert 'widen the prior' in ' '.join(verdict.sentences(results, recommend(results)))
+    assert 'widen the prior' in ' '.join(recommendation.sentences(results, recommend(results)))
 
 
 def test_few_runs_claim_little(conjugate: Callable[..., Any]) -> None:
     results = conjugate(8, own=(*EXACT, 1))
-    text = verdict.sentences(results, recommend(results))
+    text = recommendation.sentences(results, recommend(results))
     assert any('more --runs tell more' in line for line in text)
 
 

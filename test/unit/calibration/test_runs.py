@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from emppi_ros.calibration import runs, settings
+from emppi_ros.calibration import runs
 from emppi_ros.tasks.task import Task
 
 SEED, DURATION_S = 3, 1.2
@@ -32,11 +32,11 @@ def test_every_alternative_is_valid_and_is_updated_as_often(
     task = make_task('slider')
     _, calls = runs.record(task, SEED, {}, 0.5)
     own = runs.rerun(task, SEED, calls)
-    alternatives = settings.alternatives(task.belief)
+    alternatives = runs.alternatives(task.belief)
     assert len({one.name for one in alternatives}) == len(alternatives) > 5
     for setting in alternatives:
         other = runs.with_setting(task, setting)
-        assert (other.belief == task.belief) == (setting.name == settings.OWN)
+        assert (other.belief == task.belief) == (setting.name == runs.OWN)
         assert other.belief.changes == task.belief.changes
         again = runs.rerun(other, SEED, calls)
         assert [stamp for stamp, _ in again.beliefs] == [stamp for stamp, _ in own.beliefs]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from emppi_ros.calibration import truths
+from emppi_ros.calibration import runs
 from emppi_ros.core.errors import BenchError
 from emppi_ros.tasks.task import Task, load_task
 
@@ -15,7 +15,7 @@ RUNS = 400
 
 def test_one_run_in_four_has_one_parameter_beyond_the_prior_but_within_its_bounds() -> None:
     task = load_task('cartpole_swingup')
-    drawn = truths.draw(task, RUNS, 0)
+    drawn = runs.draw_truths(task, RUNS, 0)
     of_prior = task.prior.sample(10_000, np.random.default_rng(1))
     counts = dict.fromkeys(('', *(p.name for p in task.parameters)), 0)
     for one in drawn:
@@ -31,14 +31,20 @@ def test_one_run_in_four_has_one_parameter_beyond_the_prior_but_within_its_bound
 
 
 def test_the_others_are_distributed_as_the_prior() -> None:
-    drawn = [one for one in truths.draw(load_task('cartpole_swingup'), RUNS, 0) if not one.beyond]
+    drawn = [
+        one for one in runs.draw_truths(load_task('cartpole_swingup'), RUNS, 0) if not one.beyond
+    ]
     masses = [one.values['pole_mass'] for one in drawn]
     assert stats.kstest(masses, stats.uniform(0.05, 0.55).cdf).pvalue > 1e-3  # with a fixed seed
 
 
 def test_the_same_seed_draws_the_same_truths() -> None:
     task = load_task('cartpole_swingup')
-    assert truths.draw(task, 8, 1) == truths.draw(task, 8, 1) != truths.draw(task, 8, 2)
+    assert (
+        runs.draw_truths(task, 8, 1)
+        == runs.draw_truths(task, 8, 1)
+        != runs.draw_truths(task, 8, 2)
+    )
 
 
 def test_a_task_without_uncertain_parameters_is_an_error(
@@ -48,4 +54,4 @@ def test_a_task_without_uncertain_parameters_is_an_error(
     for one in data['parameters'].values():
         one['prior'] = {'distribution': 'fixed', 'value': 2.0}
     with pytest.raises(BenchError, match='no uncertain parameter whose interval can be judged'):
-        truths.draw(make_task('slider', data), 4, 0)
+        runs.draw_truths(make_task('slider', data), 4, 0)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from emppi_ros.calibration import settings
-from emppi_ros.calibration.settings import BeliefSetting
+from emppi_ros.calibration import runs
+from emppi_ros.calibration.runs import BeliefSetting
 from emppi_ros.cli import calibrate, main
 from emppi_ros.core import paths, yaml_edit
 from emppi_ros.tasks.task import load_task, task_text
@@ -35,7 +35,7 @@ def cartpole(tmp_path: Path) -> Path:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare two settings only."""
-    monkeypatch.setattr(settings, 'alternatives', lambda _: [BeliefSetting(settings.OWN), SETTING])
+    monkeypatch.setattr(calibrate, 'alternatives', lambda _: [BeliefSetting(runs.OWN), SETTING])
 
 
 def run(path: object, *words: str) -> int:
@@ -50,7 +50,7 @@ def test_a_calibration_of_a_cartpole_reports_all_numbers(
     out, before = tmp_path / 'out', cartpole.read_bytes()
     assert run(cartpole, '--out', str(out), '--json') == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert found['runs'] == 4 and set(found['settings']) == {settings.OWN, SETTING.name}
+    assert found['runs'] == 4 and set(found['settings']) == {runs.OWN, SETTING.name}
     assert set(found['parameters']) == {'pole_mass', 'pole_inertia'}
     for one in found['parameters'].values():
         assert sum(one['ranks']['counts']) == 3 and one['inside_end']['total'] == 3
@@ -78,7 +78,7 @@ def test_written_settings_change_the_belief_only_and_keep_comments(
 
 
 def test_own_settings_are_not_written(cartpole: Path, tmp_path: Path) -> None:
-    own, before = BeliefSetting(settings.OWN), cartpole.stat().st_mtime_ns
+    own, before = BeliefSetting(runs.OWN), cartpole.stat().st_mtime_ns
     assert calibrate.write_settings(str(cartpole), own, tmp_path) is None
     assert cartpole.stat().st_mtime_ns == before
 

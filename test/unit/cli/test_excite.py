@@ -9,9 +9,8 @@ from emppi_ros.app.synthetic_recording import write_recording
 from emppi_ros.app.trace import Trace
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.rigid_body import excitation, excitation_trajectory
-from emppi_ros.identification.rigid_body.excitation import ClearanceChecker
-from emppi_ros.identification.rigid_body.excitation_trajectory import MotionLimits
+from emppi_ros.identification.rigid_body import excitation
+from emppi_ros.identification.rigid_body.excitation import ClearanceChecker, MotionLimits
 from emppi_ros.recordings.recordings import read_recording
 from emppi_ros.robots.robot import load_robot
 from emppi_ros.sim.simulated_robot import SimulatedRobot
@@ -82,12 +81,10 @@ def test_furniture_that_opens_is_in_the_way(rng):
 
 def test_velocities_are_the_derivatives_of_positions(rng):
     limits = MotionLimits(*np.outer([-1.0, 1.0, 1.3, 4.0], np.ones(3)))
-    motion = excitation_trajectory.random_motion(
-        excitation_trajectory.motion_limits(limits), 5.0, rng
-    )
-    one = excitation_trajectory.plan_trajectory(rng.uniform(-1.0, 1.0, 3), motion, 2, limits)
+    motion = excitation.random_motion(excitation.motion_limits(limits), 5.0, rng)
+    one = excitation.plan_trajectory(rng.uniform(-1.0, 1.0, 3), motion, 2, limits)
     time = np.linspace(0.0, one.duration_s, 20_001)
-    states = excitation_trajectory.sample_trajectory(one, time)
+    states = excitation.sample_trajectory(one, time)
     assert np.all(np.abs(states[0]) <= 1.0) and np.all(np.abs(states[1]) <= 1.3)
     assert np.all(np.abs(states[2]) <= 4.0)
     h = time[1]
@@ -160,7 +157,7 @@ def test_other_errors_are_not_reported_as_clearance(monkeypatch, capsys, tmp_pat
     def broken(*_):
         raise IdentificationError('expected a fixed base')
 
-    monkeypatch.setattr(excitation_trajectory, 'optimize_motion', broken)
+    monkeypatch.setattr(excitation, 'optimize_motion', broken)
     assert main(['excite', 'fr3_follow', '--out', str(tmp_path / 'm.csv')]) == 2
     error = capsys.readouterr().err
     assert 'expected a fixed base' in error and 'clear' not in error

@@ -10,7 +10,7 @@ import yaml
 
 from emppi_ros.cli import main
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identification.rigid_body import arm, mjcf_export
+from emppi_ros.identification.rigid_body import arm, composite_bodies
 
 ARM = """
 <mujoco><option timestep="0.01"/>
@@ -144,7 +144,7 @@ def test_the_payload_of_an_arm_is_identified(seed, here, capsys):
 
 def _check_possible(bodies):
     for row in bodies.values():
-        body = mjcf_export.BodyInertial(*row.values())
+        body = composite_bodies.BodyInertial(*row.values())
         xx, yy, zz, xy, xz, yz = body.inertia
         moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         assert body.mass > 0.0 < moments[0] and moments[2] < moments[0] + moments[1]

@@ -8,7 +8,7 @@ import pytest
 
 from emppi_ros.cli import main
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identification.rigid_body import arm, excitation_trajectory
+from emppi_ros.identification.rigid_body import arm, excitation
 
 pytestmark = pytest.mark.slow
 JOINTS = [f'panda_joint{i}' for i in range(1, 8)]
@@ -43,8 +43,8 @@ def samples():
     model = spec.compile()
     model.dof_frictionloss[:], model.dof_damping[:] = 0.0, VISCOUS
     model.dof_armature[:] = ROTORS
-    motion = excitation_trajectory.random_motion(arm_experiment.limits_of('panda'), 6.0, rng)
-    states = excitation_trajectory.evaluate_motion(motion, STEP * np.arange(round(LENGTH / STEP)))
+    motion = excitation.random_motion(arm_experiment.limits_of('panda'), 6.0, rng)
+    states = excitation.evaluate_motion(motion, STEP * np.arange(round(LENGTH / STEP)))
     position, velocity, _ = states
     friction = np.sign(velocity) * (DRY + NEAR_REST * np.exp(-((velocity / 0.1) ** 2)))
     torque = arm.motion_torques(model, states) + friction + OFFSET

@@ -12,6 +12,7 @@ from emppi_ros.cli import main
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.rigid_body import arm, inference, report
 from emppi_ros.identification.rigid_body import recordings as arm_recordings
+from emppi_ros.identification.rigid_body.torque_fit import RigidBodyOptions
 from emppi_ros.recordings.recordings import read_recording
 
 ARM = """
@@ -257,7 +258,7 @@ def test_noisy_forecasts_cover_the_measurements(here):
     plant = Plant.from_file(here / 'arm.yaml')
     recording = read_recording([Path(save(here / 'a.csv', run(here, 3)))])
     seen = arm_recordings.read(plant, recording, held_out=0.5)
-    learned = inference.identify_bodies(plant, seen, links=True)
+    learned = inference.identify_bodies(plant, seen, RigidBodyOptions())
     drawn = report.forecast(learned, report.draw(learned, 1.0, 500, 0))
     (future,) = report.futures(seen, drawn, 0)
     low, high = np.quantile(future.forecast, [0.05, 0.95], axis=0)

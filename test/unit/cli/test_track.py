@@ -2,6 +2,7 @@
 
 import json
 
+from cameras import looking_at
 import mujoco
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from emppi_ros.recordings import tables
 from emppi_ros.recordings.signals import covariance_matrices
 from emppi_ros.sim.depth_camera import add_noise
 from emppi_ros.tasks.schema import DepthCameraConfig
-from emppi_ros.tracking import camera, depth_video, renderer
+from emppi_ros.tracking import depth_video, renderer
 from emppi_ros.tracking.depth_video import DepthVideo
 
 SCENE = """
@@ -31,7 +32,7 @@ def video(tmp_path):
     (tmp_path / 'scene.xml').write_text(SCENE)
     (tmp_path / 'parts.yaml').write_text('scene: scene.xml\nparts:\n  box: {body: block}\n')
     model = mujoco.MjModel.from_xml_string(SCENE)
-    view = camera.looking_at(160, 120, 40.0, np.array([0.7, -1.0, 0.8]), np.zeros(3))
+    view = looking_at(160, 120, 40.0, [0.7, -1.0, 0.8])
     settings, rng, images = DepthCameraConfig(), np.random.default_rng(0), []
     for i in range(COUNT):
         data = mujoco.MjData(model)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
+from emppi_ros.identification.multiple_shooting.training_data import ShootingProblem
 from emppi_ros.model.parameters import Parameter
 
 SWINGING = """

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from emppi_ros.cli import main
+from emppi_ros.core.config import positive
 from emppi_ros.identification import methods
-from emppi_ros.identification.common import options
 from emppi_ros.identification.methods import Identification, Method
 
 
@@ -17,8 +17,8 @@ from emppi_ros.identification.methods import Identification, Method
 class DummyOptions:
     """Options of the method below."""
 
-    width: float = options.positive(0.1, 'half the range of the samples')
-    particles: int = options.particles(7)
+    width: float = positive(0.1, 'half the range of the samples')
+    particles: int = methods.particles(7)
 
 
 class DummyMethod(Method):

@@ -80,7 +80,7 @@ def test_the_weight_of_some_bodies_may_stay_with_the_joints():
 
 
 @pytest.mark.parametrize(
-    'name', ['cartpole.xml', 'panda_push.xml', 'fr3_follow.xml', 'fr3_pickup.xml', 'arm_lift.xml']
+    'name', ['cartpole.xml', 'panda_push.xml', 'fr3_follow.xml', 'fr3_pickup.xml']
 )
 def test_our_scenes_load_in_silence_and_show_divergence(name, capfd):
     model = scene.load_scene(paths.find_scene(name).path)

@@ -175,7 +175,7 @@ def test_information_without_weight_changes_no_bit_and_computes_nothing(
             planner.ensemble, 'rollout', lambda *a, f=fields, r=rollout: f.append(a[2]) or r(*a)
         )
         plan, info = planner.plan_from(planner.task.start(), 0.0, PERIOD, _still(1))
-        assert fields == [planner.stage.cost.record]
+        assert fields == [list(planner.stage.cost.record)]
         assert not np.array_equal(info.controls[0], info.controls[1])  # each model its own noise
         plans.append(plan.values)
     assert np.array_equal(*plans)

@@ -108,7 +108,7 @@ def test_the_distance_of_a_shifted_prior_is_the_shift(shift):
 
 def test_the_distance_of_a_certain_belief_is_the_mean_distance_to_the_prior():
     for value in (0.0, 3.0, 5.0):
-        expected = np.abs(NORMAL._draws - value).mean() / NORMAL._draws.std()
+        expected = np.abs(NORMAL.draws - value).mean() / NORMAL.draws.std()
         found = NORMAL.distance(uniform(np.full((7, 1), value)))
         assert found[0] == pytest.approx(expected, abs=2e-3)  # 500 quantiles for 10 000 draws
 

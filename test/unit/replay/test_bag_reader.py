@@ -99,9 +99,11 @@ def test_a_damaged_byte_never_yields_a_message(tmp_path, rng):
 
 def test_a_truncated_bag_is_replayed_with_a_note(bag, capsys):
     whole = bag.read_bytes()
-    replay = replaying.replay(Bag(bag), replaying.read(Bag(bag)))
+    opened = Bag(bag)
+    replay = replaying.replay(opened, replaying.read(opened))
     bag.write_bytes(whole[: int(0.55 * len(whole))])
-    cut = replaying.replay(Bag(bag), replaying.read(Bag(bag)))
+    opened = Bag(bag)
+    cut = replaying.replay(opened, replaying.read(opened))
     assert cut['identical'] and 'is truncated' in cut['notes'][0]
     assert 0 < cut['planner']['replayed'] < replay['planner']['replayed']
     assert main(['replay', str(bag)]) == 0

@@ -9,7 +9,6 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import ParameterError
-from emppi_ros.core.paths import ASSETS
 from emppi_ros.identification.rigid_body import arm
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.sim.simulated_robot import SimulatedRobot, move_to_free_space
@@ -90,12 +89,11 @@ def _quiet(name):
     return task
 
 
-@pytest.mark.parametrize('name', ['fr3_follow', str(ASSETS / 'arm_lift.yaml')])
+@pytest.mark.parametrize('name', ['fr3_follow', 'fr3_pickup'])
 def test_efforts_are_the_torques_that_links_need(name):
     """Held against inverse dynamics with gravity and without rotors; servos, and torques."""
     task = _quiet(name)
-    slippery = {p.name: p.lower for p in task.parameters if p.field == 'dof_frictionloss'}
-    robot = SimulatedRobot(task, draw_truth(task, 1, slippery), 1)
+    robot = SimulatedRobot(task, draw_truth(task, 1), 1)
     seen = []
     for _ in range(600):
         robot.command(0.5 * np.sin(10.0 * robot.time + np.arange(len(task.robot.joints))))

@@ -39,7 +39,7 @@ def models(rng):
     """Return an ensemble of random doors and drawers, and its articulation."""
     ensemble = Ensemble(MODEL, PARAMETERS, COUNT)
     ensemble.write(rng.normal(0.0, 1.0, (COUNT, 6)))
-    joints = articulation.for_ensemble(ensemble, ITEM)
+    joints = articulation.from_joints(ITEM, *ensemble.joint_axes(ITEM.joint))
     assert 5 < joints.hinge.sum() < COUNT - 5  # both kinds are there
     return ensemble, joints
 

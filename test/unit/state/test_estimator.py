@@ -24,7 +24,7 @@ def estimator(make_task):
 
 
 def _joints(estimator, stamp, position=0.1, velocity=0.2):
-    return estimator.add_joints(stamp, np.array([position]), np.array([velocity]))
+    estimator.add_joints(stamp, np.array([position]), np.array([velocity]))
 
 
 def test_without_poses_or_joints_the_error_names_what_is_missing(estimator):
@@ -73,7 +73,9 @@ def test_planar_objects_keep_their_height_and_tilt(estimator):
 
 
 def test_old_measurements_are_left_out(estimator):
-    assert _joints(estimator, 0.1) and not _joints(estimator, 0.1) and not _joints(estimator, 0.0)
+    for stamp, position in ((0.1, 0.3), (0.1, 9.0), (0.0, 9.0)):
+        _joints(estimator, stamp, position)
+    assert estimator.joint_positions == [0.3] and estimator.joints_stamp == 0.1
     assert estimator.add_pose('block', 0.1, _pose()) is not None
     assert estimator.add_pose('block', 0.1, _pose(x=1.0)) is None
     assert estimator.state(0.1).qpos[1] == 0.0
@@ -102,7 +104,8 @@ def test_a_cleared_estimator_is_as_new(estimator):
     _joints(estimator, 5.0)
     estimator.clear()
     assert estimator.stamp == -math.inf
-    assert _joints(estimator, 1.0) and estimator.add_pose('block', 1.0, _pose()) is not None
+    _joints(estimator, 1.0)
+    assert estimator.joints_stamp == 1.0 and estimator.add_pose('block', 1.0, _pose()) is not None
 
 
 def test_an_answer_shares_nothing_with_the_next(estimator):

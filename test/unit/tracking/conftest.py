@@ -1,5 +1,6 @@
 """A box, a ball and a rod in front of a wall, and a depth camera."""
 
+from cameras import looking_at
 import mujoco
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
-from emppi_ros.tracking import camera, renderer
+from emppi_ros.tracking import renderer
 from emppi_ros.tracking.fitting import TrackedParts, TrackerConfig
 
 SCENE = """
@@ -26,7 +27,7 @@ class Stage:
     def __init__(self, names, pose=None):
         self.model = mujoco.MjModel.from_xml_string(SCENE)
         self.bodies = [self.model.body(name).id for name in names]
-        view = camera.looking_at(160, 120, 45.0, np.array([0.5, -1.5, 0.6]), np.zeros(3))
+        view = looking_at(160, 120, 45.0, [0.5, -1.5, 0.6])
         self.camera = view
         start = scene.kinematics(self.model, self.model.qpos0)
         self.initial = renderer.body_poses(start, self.bodies)

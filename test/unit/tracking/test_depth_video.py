@@ -1,14 +1,15 @@
 """Depth videos are read as they were written, and errors name what is wrong with them."""
 
+from cameras import looking_at
 import numpy as np
 from PIL import Image
 import pytest
 
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.tracking import camera, depth_video
+from emppi_ros.tracking import depth_video
 from emppi_ros.tracking.depth_video import DepthVideo
 
-VIEW = camera.looking_at(16, 12, 50.0, np.array([0.5, -1.0, 0.4]), np.zeros(3))
+VIEW = looking_at(16, 12, 50.0, [0.5, -1.0, 0.4])
 TIMES = np.array([0.0, 0.04, 0.1])
 DEPTH = np.random.default_rng(0).uniform(0.5, 2.0, (3, 12, 16)).astype(np.float32)
 MASK = DEPTH > 1.0

@@ -1,5 +1,6 @@
 """Rendered depths are those of single rays; a robot at known positions is background."""
 
+from cameras import looking_at
 import mujoco
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import SceneError
 from emppi_ros.model import scene
-from emppi_ros.tracking import camera, renderer
+from emppi_ros.tracking import renderer
 from emppi_ros.tracking.fitting import TrackedParts, TrackerConfig
 from emppi_ros.tracking.renderer import MovingBackground, Window
 from emppi_ros.tracking.tracker import PartTracker
@@ -33,7 +34,7 @@ SCENE = """
   </worldbody>
 </mujoco>"""
 WHOLE = Window(0, 120, 0, 160)
-VIEW = camera.looking_at(160, 120, 50.0, np.array([0.7, -1.0, 0.8]), np.zeros(3))
+VIEW = looking_at(160, 120, 50.0, [0.7, -1.0, 0.8])
 
 
 @pytest.fixture(scope='module')

@@ -5,9 +5,13 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from emppi_ros.identification.bayessim import mixture_density_network as networks
-from emppi_ros.identification.bayessim import mixtures, posterior
-from emppi_ros.identification.bayessim.mixture_density_network import Network, TrainingConfig
-from emppi_ros.identification.bayessim.mixtures import BoxedMixture, GaussianMixture
+from emppi_ros.identification.bayessim import posterior
+from emppi_ros.identification.bayessim.mixture_density_network import (
+    BoxedMixture,
+    GaussianMixture,
+    Network,
+    TrainingConfig,
+)
 
 BOUND = np.sqrt(3.0)  # of a uniform prior of unit variance
 
@@ -65,16 +69,16 @@ def test_a_uniform_density_in_the_box_is_a_standard_normal_one_outside() -> None
     expected = np.full(50, -3.0 * np.log(2.0 * BOUND))
     np.testing.assert_allclose(BoxedMixture(normal).log_density(points), expected, rtol=1e-9)
     np.testing.assert_allclose(
-        mixtures.from_unbounded(mixtures.to_unbounded(points)), points, rtol=1e-9
+        networks.from_unbounded(networks.to_unbounded(points)), points, rtol=1e-9
     )
     step = 1e-6  # central differences: an error of step^2, and rounding of 1e-16 / step
-    rise = (mixtures.to_unbounded(points + step) - mixtures.to_unbounded(points - step)) / (
+    rise = (networks.to_unbounded(points + step) - networks.to_unbounded(points - step)) / (
         2.0 * step
     )
     np.testing.assert_allclose(
-        mixtures.log_slope(points), np.log(rise).sum(axis=1), rtol=1e-6, atol=1e-6
+        networks.log_slope(points), np.log(rise).sum(axis=1), rtol=1e-6, atol=1e-6
     )
-    assert np.isfinite(mixtures.to_unbounded(np.array([-BOUND, BOUND]))).all()
+    assert np.isfinite(networks.to_unbounded(np.array([-BOUND, BOUND]))).all()
 
 
 @pytest.mark.parametrize('hidden', [(), (4,), (5, 3)])

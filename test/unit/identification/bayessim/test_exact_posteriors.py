@@ -8,7 +8,7 @@ import pytest
 
 from emppi_ros.identification.bayessim import posterior
 from emppi_ros.identification.bayessim.mixture_density_network import TrainingConfig
-from emppi_ros.identification.multiple_shooting.problem import LIMIT
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT
 
 CELLS = 80  # of a grid, in each direction
 CASES = 100  # observations on which posteriors are compared

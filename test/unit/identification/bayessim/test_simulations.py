@@ -11,7 +11,7 @@ import pytest
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.bayessim import simulations, summaries
 from emppi_ros.identification.bayessim.simulations import Pairs, PairSimulation, find_starts
-from emppi_ros.identification.multiple_shooting.problem import LIMIT, ShootingProblem
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT, ShootingProblem
 
 
 @pytest.fixture(scope='module')

@@ -10,9 +10,13 @@ from benchmarks.video import baselines
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.csvgd import csvgd
 from emppi_ros.identification.csvgd.csvgd import CsvgdConfig
-from emppi_ros.identification.multiple_shooting.particles import MultipleShooting, sobol_parameters
-from emppi_ros.identification.multiple_shooting.problem import LIMIT
-from emppi_ros.identification.multiple_shooting.target_density import evaluate, log_likelihood
+from emppi_ros.identification.multiple_shooting.particles import (
+    MultipleShooting,
+    evaluate,
+    log_likelihood,
+    sobol_parameters,
+)
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT
 
 TRUTH = np.array([1.3, 0.2])  # as in conftest
 

@@ -15,11 +15,12 @@ from emppi_ros.identification.csvgd.mcmc_refinement import (
     free_coordinates,
 )
 from emppi_ros.identification.multiple_shooting.particles import (
+    Evaluation,
     MultipleShooting,
+    evaluate,
     initial_particles,
 )
-from emppi_ros.identification.multiple_shooting.problem import LIMIT
-from emppi_ros.identification.multiple_shooting.target_density import Evaluation, evaluate
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT
 
 
 @pytest.mark.parametrize('damping', [0.0, 1.0, 1e5])

@@ -9,8 +9,7 @@ import pytest
 from emppi_ros.identification.csvgd import csvgd, model_errors
 from emppi_ros.identification.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identification.multiple_shooting import window_search
-from emppi_ros.identification.multiple_shooting.problem import LIMIT
-from emppi_ros.identification.multiple_shooting.training_data import TrainingData
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT, TrainingData
 
 TRUTH = np.array([1.3, 0.2])  # as in conftest
 WINDOWS = 6

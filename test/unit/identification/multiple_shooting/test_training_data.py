@@ -11,9 +11,10 @@ from emppi_ros.identification.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identification.multiple_shooting import training_data
 from emppi_ros.identification.multiple_shooting.particles import (
     MultipleShooting,
+    evaluate,
     initial_particles,
+    log_likelihood,
 )
-from emppi_ros.identification.multiple_shooting.target_density import evaluate, log_likelihood
 from emppi_ros.recordings.recordings import Signal
 
 TRUTH = np.array([1.3, 0.2])  # as in conftest

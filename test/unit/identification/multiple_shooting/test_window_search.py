@@ -10,8 +10,7 @@ from emppi_ros.identification.multiple_shooting.particles import (
     MultipleShooting,
     initial_particles,
 )
-from emppi_ros.identification.multiple_shooting.problem import ShootingProblem
-from emppi_ros.identification.multiple_shooting.training_data import TrainingData
+from emppi_ros.identification.multiple_shooting.training_data import ShootingProblem, TrainingData
 from emppi_ros.model.parameters import Parameter
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identification.rigid_body import arm, regressor
-from emppi_ros.identification.rigid_body.motion_samples import MotionNoise, MotionSamples
+from emppi_ros.identification.rigid_body import arm
+from emppi_ros.identification.rigid_body.motion_samples import MotionSamples
 
 sys.path.insert(0, str(Path(__file__).parent))  # the modules beside this one
 
@@ -24,8 +24,8 @@ def are_consistent():
     """Return a function that says which bodies (B,) are physically consistent, up to rounding."""
 
     def judge(parameters):
-        rows = parameters.reshape(-1, regressor.BODY_PARAMETERS)
-        least = [np.linalg.eigvalsh(regressor.pseudo_inertia(row))[0] for row in rows]
+        rows = parameters.reshape(-1, arm.BODY_PARAMETERS)
+        least = [np.linalg.eigvalsh(arm.pseudo_inertia(row))[0] for row in rows]
         size = np.abs(rows[:, :10]).max(axis=1)
         positive = (rows[:, 0] > 0.0) & (rows[:, 10:] >= 0.0).all(axis=1)
         return (np.array(least) > -1e-9 * size) & positive
@@ -39,7 +39,7 @@ def add_noise():
 
     def add(clean, states, torque, rng):
         share = states * np.array([0.1, 1.0, 1.0])[:, None]  # positions are measured better
-        noise = MotionNoise(share * clean.states.std(axis=1), torque * clean.torque.std(axis=0))
+        noise = MotionSamples(share * clean.states.std(axis=1), torque * clean.torque.std(axis=0))
         drawn = [rng.standard_normal(part.shape) for part in clean]
         shifted = noise.states[:, None] * drawn[0], noise.torque * drawn[1]
         return MotionSamples(clean.states + shifted[0], clean.torque + shifted[1]), noise

@@ -1,13 +1,21 @@
 """Fits of bodies that have no constraints but the typical prior, and no other torques."""
 
+import math
+
 import numpy as np
 
 from emppi_ros.identification.rigid_body import body_posterior, torque_fit
 from emppi_ros.identification.rigid_body.body_posterior import BodyConstraints, InertialPrior
-from emppi_ros.identification.rigid_body.motion_samples import MotionNoise
-from emppi_ros.recordings.noise import difference_noise
+from emppi_ros.identification.rigid_body.motion_samples import MotionSamples
 
 PRIOR = InertialPrior()
+ORDER = 5  # of differences
+
+
+def difference_noise(series):
+    """Return the standard deviation (..., nv) of the white noise in series (..., n, nv)."""
+    rest = np.diff(series, ORDER, axis=-2)
+    return np.sqrt(np.mean(rest**2, axis=-2) / math.comb(2 * ORDER, ORDER))
 
 
 def unconstrained(prior, bodies):
@@ -21,7 +29,7 @@ def fit_bodies(information, score, prior=PRIOR):
 
 
 def estimate_noise(samples):
-    return MotionNoise(*(difference_noise(part) for part in samples))
+    return MotionSamples(*(difference_noise(part) for part in samples))
 
 
 def fit_torques(model, samples, noise=None, prior=PRIOR):

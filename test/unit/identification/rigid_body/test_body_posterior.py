@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identification.rigid_body import body_posterior, regressor
+from emppi_ros.identification.rigid_body import arm, body_posterior
 from emppi_ros.identification.rigid_body.body_posterior import InertialPrior
 
 WEAK = InertialPrior(weight=1e-9)
@@ -39,7 +39,7 @@ def test_estimates_are_physically_consistent_for_any_data(rng, are_consistent):
         found = fit_bodies(information, 10.0 * information @ rng.standard_normal(24))
         assert are_consistent(found).all()
         for row in found.reshape(-1, 12):  # strictly
-            assert np.linalg.eigvalsh(regressor.pseudo_inertia(row))[0] > 0.0 < row[10]
+            assert np.linalg.eigvalsh(arm.pseudo_inertia(row))[0] > 0.0 < row[10]
 
 
 @pytest.mark.parametrize('scale', [1e6, pytest.param(1e9, marks=pytest.mark.slow), 1e12])
@@ -60,7 +60,7 @@ def test_with_a_weak_prior_the_estimate_is_the_closest_consistent_body(rng):
     pull = information @ (found - wanted)
     for _ in range(500):
         root = rng.standard_normal((4, 4))
-        inertia = regressor.from_pseudo_inertia(root @ root.T)
+        inertia = arm.from_pseudo_inertia(root @ root.T)
         other = rng.uniform(0.0, 10.0) * np.append(inertia, rng.random(2))
         away = other - found
         # the prior adds about its weight times the size of the other body

@@ -9,9 +9,8 @@ from emppi_ros.core.paths import ASSETS, SceneFile
 from emppi_ros.identification.rigid_body import (
     arm,
     composite_bodies,
-    mjcf_export,
 )
-from emppi_ros.identification.rigid_body.regressor import (
+from emppi_ros.identification.rigid_body.arm import (
     model_parameters,
     pseudo_inertia,
     regressor,
@@ -96,11 +95,11 @@ def test_a_link_without_a_name_is_reported_by_its_joint(tmp_path):
 
 
 def test_inertias_that_mujoco_changes_are_an_error(tmp_path):
-    body = mjcf_export.BodyInertial(0.7, [0.0, 0.0, 0.03], [2e-3, 2e-3, 1e-3, 0.0, 0.0, 0.0])
+    body = composite_bodies.BodyInertial(0.7, [0.0, 0.0, 0.03], [2e-3, 2e-3, 1e-3, 0.0, 0.0, 0.0])
     path = write(tmp_path)
-    text = mjcf_export.to_mjcf(SceneFile(path, tmp_path), {'tool': body}, {}, 1e-3)
+    text = composite_bodies.to_mjcf(SceneFile(path, tmp_path), {'tool': body}, {}, 1e-3)
     found = mujoco.MjModel.from_xml_string(text).body('tool').inertia
     np.testing.assert_allclose(np.sort(found), [1e-3, 2e-3, 2e-3], rtol=1e-5)  # six digits
     path = write(tmp_path, before='<compiler boundinertia="0.01"/>')
     with pytest.raises(IdentificationError, match="body 'tool' cannot be written to MJCF: .*m"):
-        mjcf_export.to_mjcf(SceneFile(path, tmp_path), {'tool': body}, {}, 1e-3)
+        composite_bodies.to_mjcf(SceneFile(path, tmp_path), {'tool': body}, {}, 1e-3)

@@ -1,12 +1,13 @@
 """Velocities and accelerations from positions: exact for polynomials, with known noise."""
 
+from free_bodies import difference_noise
 import mujoco
 import numpy as np
 import pytest
 
 from emppi_ros.identification.rigid_body import motion_samples
 from emppi_ros.identification.rigid_body.recordings import JointDrive
-from emppi_ros.recordings.noise import difference_noise, uneven_difference_noise
+from emppi_ros.recordings.noise import uneven_difference_noise
 from emppi_ros.recordings.recordings import Recording
 from emppi_ros.recordings.signals import Signal, hold
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identification.rigid_body import regressor
+from emppi_ros.identification.rigid_body import arm
 from emppi_ros.identification.rigid_body.body_posterior import InertialPrior
 from emppi_ros.model import scene
 
@@ -40,7 +40,7 @@ def _inverse(model, states):
 def test_torques_match_mujocos_inverse_dynamics(name, request, rng):
     model = request.getfixturevalue(name)
     states = _states(model, rng, 20)
-    found = regressor.regressor(model, *states) @ regressor.model_parameters(model)
+    found = arm.regressor(model, *states) @ arm.model_parameters(model)
     expected = _inverse(model, states)
     # two computations of sums over a chain of seven bodies: rounding, of the largest torque
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
@@ -48,14 +48,14 @@ def test_torques_match_mujocos_inverse_dynamics(name, request, rng):
 
 def test_the_regressor_does_not_depend_on_the_models_masses(panda, rng):
     states = _states(panda, rng, 3)
-    before = regressor.regressor(panda, *states)
+    before = arm.regressor(panda, *states)
     changed = scene.load_scene(ASSETS / 'panda.xml')
     changed.body_mass[1:] *= 3.0
-    np.testing.assert_allclose(regressor.regressor(changed, *states), before, atol=1e-10)
+    np.testing.assert_allclose(arm.regressor(changed, *states), before, atol=1e-10)
 
 
 def test_a_panda_has_the_published_number_of_base_parameters(panda, rng):
-    rows = regressor.regressor(panda, *_states(panda, rng, 60))
+    rows = arm.regressor(panda, *_states(panda, rng, 60))
     by_friction = np.abs(rows[:, 10::12]).max(axis=0) > 0.0
     assert by_friction.sum() == panda.nv
     tolerance = 1e-8 * np.linalg.norm(rows)
@@ -83,20 +83,20 @@ def _recording(model, rng, count):
 def test_consistency_of_bodies_improves_torque_predictions(panda):
     noise = 0.3  # large enough to matter
     weak = InertialPrior(weight=1e-6)
-    true, errors = regressor.model_parameters(panda), []
+    true, errors = arm.model_parameters(panda), []
     for seed in range(2):
         rng = np.random.default_rng([4, seed])
         states, others = _recording(panda, rng, 100), _recording(panda, rng, 50)
         sd = noise * states.std(axis=1, keepdims=True) * [[[0.1]], [[1.0]], [[1.0]]]
-        torque = regressor.regressor(panda, *states) @ true
+        torque = arm.regressor(panda, *states) @ true
         torque += 0.05 * torque.std() * rng.standard_normal(len(torque))
-        rows = regressor.regressor(panda, *(states + sd * rng.standard_normal(states.shape)))
+        rows = arm.regressor(panda, *(states + sd * rng.standard_normal(states.shape)))
         least = np.linalg.lstsq(rows, torque, rcond=1e-8)[0]
         possible = fit_bodies(rows.T @ rows, rows.T @ torque, weak)
-        clean = regressor.regressor(panda, *others)
+        clean = arm.regressor(panda, *others)
         errors.append([np.mean((clean @ (b - true)) ** 2) for b in (least, possible)])
         for body in possible.reshape(-1, 12):
-            moments = np.linalg.eigvalsh(regressor.pseudo_inertia(body))
+            moments = np.linalg.eigvalsh(arm.pseudo_inertia(body))
             assert body[0] > 0.0 and body[10] >= 0.0 and moments[0] > -1e-9  # rounding
     before, after = np.mean(errors, axis=0)
     # a bound: the measured ratio is a third or less
@@ -121,8 +121,8 @@ def _moments(actual):
 
 def test_pseudo_inertias_convert_back_to_parameters(rng):
     for actual in (_possible(rng), rng.standard_normal(12)):
-        full = regressor.pseudo_inertia(actual)
-        again = regressor.from_pseudo_inertia(full)
+        full = arm.pseudo_inertia(actual)
+        again = arm.from_pseudo_inertia(full)
         np.testing.assert_allclose(again, actual[:10], rtol=1e-12, atol=1e-14)  # rounding
 
 
@@ -132,7 +132,7 @@ def test_the_pseudo_inertia_is_positive_definite_iff_the_triangle_inequality_hol
         actual = _possible(rng)
         actual[4:10] += rng.normal(0.0, 1.0, 6)
         low, middle, high = _moments(actual)
-        positive = np.linalg.eigvalsh(regressor.pseudo_inertia(actual))[0] > 0.0
+        positive = np.linalg.eigvalsh(arm.pseudo_inertia(actual))[0] > 0.0
         assert positive == (high < low + middle and low > 0.0)
         signs.add(positive)
     assert signs == {True, False}

@@ -9,30 +9,30 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.rigid_body import (
     arm,
     body_posterior,
-    excitation_trajectory,
+    excitation,
 )
-from emppi_ros.identification.rigid_body.motion_samples import MotionNoise, MotionSamples
-from emppi_ros.identification.rigid_body.regressor import (
+from emppi_ros.identification.rigid_body.arm import (
     ARMATURE,
     BODY_PARAMETERS,
     model_parameters,
     regressor,
 )
+from emppi_ros.identification.rigid_body.motion_samples import MotionSamples
 
 WEAK = body_posterior.InertialPrior(weight=1e-6)
 
 
 def _recording(panda, rng, rows=150):
     limits = arm_experiment.limits_of('panda')
-    states = excitation_trajectory.evaluate_motion(
-        excitation_trajectory.random_motion(limits, 10.0, rng), 20.0 * np.arange(rows) / rows
+    states = excitation.evaluate_motion(
+        excitation.random_motion(limits, 10.0, rng), 20.0 * np.arange(rows) / rows
     )
     return MotionSamples(states, arm.motion_torques(panda, states))
 
 
 def test_without_noise_the_true_torques_are_predicted(panda, rng):
     recording, other = _recording(panda, rng), _recording(panda, rng)
-    none = MotionNoise(np.zeros((3, 7)), np.full(7, 1e-6))
+    none = MotionSamples(np.zeros((3, 7)), np.full(7, 1e-6))
     found = fit_torques(panda, recording, none, WEAK)
     torque = arm.motion_torques(arm.with_parameters(panda, found.parameters), other.states)
     # a prior of 1e-6 observations with 1e-6 N m each; the worst direction has about 1e-4 of that

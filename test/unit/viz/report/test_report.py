@@ -19,9 +19,11 @@ from emppi_ros.model.parameters import with_parameters
 from emppi_ros.priors.particles import Belief
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.task import Task, load_task
+from emppi_ros.viz import renderer as rendering
 from emppi_ros.viz.palette import GREEN, RED
 from emppi_ros.viz.report import plots, recording, video
 from emppi_ros.viz.report.recording import RunRecord
+from emppi_ros.viz.shapes.joint_axes import uncertain_objects
 
 
 @pytest.fixture(scope='module', params=['panda_push', 'cartpole_swingup'])
@@ -113,6 +115,27 @@ def test_without_a_renderer_the_error_names_the_packages_to_install(
     assert main(['run', 'cartpole_swingup', '--duration', '0.1', '--video', str(path)]) == 2
     assert 'apt install' in capsys.readouterr().err
     assert not path.exists()
+
+
+def test_states_are_shown_by_the_true_model():
+    task = load_task('panda_drawer')
+    record = recording.of_trace(ClosedLoop(task, 0).run(0.1))
+    model = video.true_model(task, record)
+    joint = uncertain_objects(task)[0][0].id
+    axis = record.truth[:3] / np.linalg.norm(record.truth[:3])
+    np.testing.assert_allclose(model.jnt_axis[joint], axis, atol=1e-15)  # rounding
+
+
+def test_a_run_completes_without_a_renderer(tmp_path, monkeypatch, capsys):
+    def fail(*_):
+        raise rendering.RenderError('no off-screen rendering here')
+
+    monkeypatch.setattr(rendering, '_open_context', fail)
+    command = ['run', 'panda_drawer', '--duration', '0.2', '--out', str(tmp_path), '--json']
+    assert main(command) == 0
+    assert 'no picture of the belief in the scene: no off-screen' in capsys.readouterr().err
+    assert (tmp_path / 'summary.json').is_file() and (tmp_path / 'belief.png').is_file()
+    assert not (tmp_path / 'scene.png').exists()
 
 
 def test_the_encoder_is_in_a_wheel() -> None:

@@ -16,7 +16,7 @@ from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz import palette
 from emppi_ros.viz.shapes import histograms, joint_axes, objects, rollouts, scene_extent
-from emppi_ros.viz.shapes.joint_axes import MIN_SHARE, uncertain_objects
+from emppi_ros.viz.shapes.joint_axes import MIN_SHARE, kind_names, uncertain_objects
 from emppi_ros.viz.shapes.shapes import Label, Lines, Spheres, Triangles
 from emppi_ros.viz.shapes.task_shapes import SHOWN_S, DisplayState, TaskShapes
 
@@ -80,6 +80,12 @@ def test_the_opacity_of_an_axis_is_its_relative_weight(drawer, rng):
     shares = np.exp(belief.log_weights - belief.log_weights.max())
     found = layer(shown(joint_axes.shapes, drawer, belief), 'axes').colors[:, 3]
     np.testing.assert_array_equal(found, shares[shares >= MIN_SHARE])
+
+
+def test_the_kinds_of_a_joint_have_names(make_task, drawer):
+    ((joint, _),) = uncertain_objects(drawer)
+    assert kind_names(drawer, joint) == ['slide', 'hinge']
+    assert uncertain_objects(make_task('slider')) == []
 
 
 def test_areas_of_bars_are_weights(push, rng):

@@ -120,6 +120,6 @@ def test_the_page_in_a_browser(browser, live):
     wait(lambda: not source._watched)
     shown, clock = source.snapshot(), source._loop.robot.time
     wait(lambda: source._loop.robot.time > clock + 0.1)
-    assert source.snapshot() is shown and source._loop.machine.armed
+    assert source.snapshot() is shown and source._loop.bridge.machine.armed
     with pytest.raises(ViewError, match='is taken'):
         Server(server.port)

@@ -23,11 +23,11 @@ def draw(source: SimulatedSource, page: Page) -> None:
     """Draw until the plan's costs are on the plots."""
     source.set_watched(True)
     end = time.monotonic() + 60.0  # a machine that is busy
-    while not (page._history.rows and page._history.rows[-1].terms):
+    while not (page._history.rows and page._history.rows[-1].series['terms']):
         assert time.monotonic() < end, page._problem
         page.draw(time.monotonic())
         time.sleep(0.05)
-    page._due['plots'] = 0.0
+    page._plots_due = 0.0
     page.draw(time.monotonic())
     assert page._problem == ''
 
@@ -41,7 +41,9 @@ def test_the_page_follows_task_switches(live):
         assert not page._history.rows  # the plots are the new task's
         draw(source, page)
         stage = source.snapshot().task.stages[0]
-        assert set(page._history.rows[-1].terms) == {term.name for term in stage.cost.terms}
+        assert set(page._history.rows[-1].series['terms']) == {
+            term.name for term in stage.cost.terms
+        }
         assert page._buttons._tasks.value == name
 
 

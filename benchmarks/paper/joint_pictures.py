@@ -1,13 +1,11 @@
 """
 Pictures of the belief about an uncertain joint, drawn in the scene (the paper's Fig. 2 and 6).
 
-Each particle is an arrow along its axis: from the pivot of a hinge, or from the body that slides.
+Each particle is its axis, as in rviz; the true axis is longer.
 """
 
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 import imageio.v3 as imageio
 from matplotlib.figure import Figure
@@ -18,76 +16,24 @@ import numpy as np
 from emppi_ros.core.arrays import Array
 from emppi_ros.model import scene, uncertain_joints
 from emppi_ros.model.uncertain_joints import UncertainJoint
+from emppi_ros.priors.particles import Belief
 from emppi_ros.state import articulation
 from emppi_ros.tasks.objects import JointedObject
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.palette import JOINT_KINDS, TRUE_AXIS, Color
+from emppi_ros.viz.mujoco_overlay import add_shapes
+from emppi_ros.viz.palette import JOINT_KINDS, TRUE_AXIS
 from emppi_ros.viz.renderer import Image, Renderer
 from emppi_ros.viz.report import plots, video
 from emppi_ros.viz.report.recording import RunRecord
-from emppi_ros.viz.shapes.joint_axes import MIN_SHARE, kind_names, kind_shares, uncertain_objects
+from emppi_ros.viz.shapes import joint_axes
+from emppi_ros.viz.shapes.joint_axes import kind_names, kind_shares, uncertain_objects
+from emppi_ros.viz.shapes.shapes import rgba
 
-# lengths are shares of the extent of robot, object and pivots
-LENGTH, TRUE_LENGTH = 0.2, 0.36  # of an arrow
-WIDTH, TRUE_WIDTH = 0.004, 0.003
 BULKY, FADED = 0.12, 0.45  # the object's parts of a larger radius get this opacity
-DARKEST = 0.6  # opacity of the arrow with the largest weight
+TRUE_LENGTH = 2.0  # of the length of a particle's axis
 PANEL = 560, 520  # px, width and height
 AZIMUTH, ELEVATION = 65.0, -20.0  # degrees, of the camera from robot and object
 LOOKAT, DISTANCE = 0.4, 1.6  # how far the camera looks from their middle to the object; distance
-
-
-class Arrow(NamedTuple):
-    """An arrow in the world frame."""
-
-    start: Array  # (3,) m
-    end: Array
-    color: Color
-    alpha: float
-
-
-def arrows(
-    task: Task,
-    joint: UncertainJoint,
-    item: JointedObject,
-    theta: Array,
-    shares: Array,
-    position: Array,
-    length: float,
-) -> list[Arrow]:
-    """Return arrows of particles (M, P) of weights (M,), slides at a position (3,); in m."""
-    world = articulation.for_parameters(task, joint, item, theta)
-    kinds = uncertain_joints.kinds(task.model, task.parameters, joint, theta)
-    axis = world.axis @ item.rotation  # in the frame of the body
-    largest = np.argmax(np.abs(axis), axis=1)[:, None]
-    sign = np.sign(np.take_along_axis(axis, largest, axis=1))  # one direction for all
-    start = np.where(world.hinge[:, None], world.pivot, position)
-    end = start + length * sign * world.axis
-    alpha = shares / shares.max()
-    return [
-        Arrow(a, b, JOINT_KINDS[kind % len(JOINT_KINDS)], float(weight))
-        for a, b, kind, weight in zip(start, end, kinds, alpha, strict=True)
-        if weight >= MIN_SHARE
-    ]
-
-
-def add_arrows(
-    drawn: mujoco.MjvScene,
-    items: Sequence[Arrow],
-    width: float,
-    shape: mujoco.mjtGeom = mujoco.mjtGeom.mjGEOM_ARROW,
-) -> None:
-    """Add arrows to a scene before it is rendered, as many as it has room for."""
-    for arrow in items[: drawn.maxgeom - drawn.ngeom]:
-        geom = drawn.geoms[drawn.ngeom]
-        color = np.array([*arrow.color, arrow.alpha], np.float32)
-        mujoco.mjv_initGeom(geom, shape.value, np.zeros(3), np.zeros(3), np.zeros(9), color)
-        end = arrow.end
-        if shape == mujoco.mjtGeom.mjGEOM_ARROW:  # MuJoCo draws it at half its length
-            end = 2.0 * arrow.end - arrow.start
-        mujoco.mjv_connector(geom, shape.value, width, arrow.start, end)
-        geom.category = mujoco.mjtCatBit.mjCAT_DECOR.value
-        drawn.ngeom += 1
 
 
 def write_all(
@@ -123,12 +69,12 @@ def draw(task: Task, record: RunRecord, joint: UncertainJoint, item: JointedObje
     )
     middle = {} if moved is None else {f'moved {100 * uncertain_joints.MOVED_M:g} cm': moved}
     times = {'start': 0, **middle, 'end': len(record.times) - 1}
-    camera, extent = _camera(task, joint, item, record.belief_theta[0])
+    camera, size = _camera(task, joint, item, record.belief_theta[0])
     figure = Figure(figsize=(PANEL[0] * len(times) / 100, 6.0), layout='constrained')
     axes = figure.subplots(1, len(times))
     with closing(Renderer(model, *PANEL, camera)) as renderer:
         for axis, (title, row) in zip(axes, times.items(), strict=True):
-            picture, shares = _picture(task, record, joint, item, row, renderer, extent)
+            picture, shares = _picture(task, record, joint, item, row, renderer, size)
             axis.imshow(picture)
             axis.set_axis_off()
             axis.set_title(f'{title}, {record.times[row]:.2f} s: {shares}')
@@ -146,27 +92,21 @@ def _picture(
     item: JointedObject,
     row: int,
     renderer: Renderer,
-    extent: float,
+    size: float,
 ) -> tuple[Image, str]:
     """Return the scene with the belief in it, and the probability of each joint kind as text."""
-    after = np.searchsorted(record.belief_times, record.times[row])  # the first from then on
-    after = min(int(after), len(record.belief_times) - 1)
-    theta, shares = record.belief_theta[after], record.belief_weights[after]
-    position = scene.kinematics(renderer.model, record.qpos[row]).xpos[item.body].copy()
-    believed = arrows(task, joint, item, theta, shares, position, LENGTH * extent)
-    believed = [arrow._replace(alpha=DARKEST * arrow.alpha) for arrow in believed]
-    truth = record.truth[None]
-    (true,) = arrows(task, joint, item, truth, np.ones(1), position, TRUE_LENGTH * extent)
-    both = true._replace(start=2.0 * true.start - true.end, color=TRUE_AXIS)
+    belief = record.belief_at(record.times[row])
+    data = scene.kinematics(renderer.model, record.qpos[row])
+    axes, pivots = joint_axes.axes(task, size, data, belief)
+    truth = Belief(record.truth[None], np.zeros(1))
+    true, _ = joint_axes.axes(task, TRUE_LENGTH * size, data, truth)
+    true = true._replace(colors=rgba(TRUE_AXIS, 1.0, len(true.colors)), width=axes.width)
 
     def decorate(drawn: mujoco.MjvScene) -> None:
-        _fade(drawn, renderer.model, item.body, BULKY * extent)
-        add_arrows(drawn, believed, WIDTH * extent)
-        add_arrows(drawn, [both], TRUE_WIDTH * extent, mujoco.mjtGeom.mjGEOM_CAPSULE)
+        _fade(drawn, renderer.model, item.body, BULKY * size)
+        add_shapes(drawn, [axes, pivots, true])
 
-    kinds = uncertain_joints.kinds(task.model, task.parameters, joint, theta)
-    text = kind_shares(task, joint, kinds, shares)
-    return renderer.render(record.qpos[row], decorate), text
+    return renderer.render(record.qpos[row], decorate), kind_shares(task, joint, belief)
 
 
 def _fade(drawn: mujoco.MjvScene, model: mujoco.MjModel, body: int, radius: float) -> None:

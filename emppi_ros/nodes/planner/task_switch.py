@@ -5,7 +5,7 @@ Requests arrive on `emppi/task/request`. A switch has four steps: check the task
 and in all other nodes; bring the arm to rest through the bridge; publish the task, which all
 nodes then follow; release the arm once there is a plan for the new task. A failure before the
 task is published changes nothing; after a later failure the arm stays at rest. The switch runs
-in the executor, in small steps, while planning continues.
+in the executor, in small steps, while planning continues. Clients call `request_switch`.
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -21,7 +21,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
 from emppi_ros.core.errors import EmppiError, SwapError
-from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.common import process, qos
 from emppi_ros.nodes.common.clock_sync import create_steady_timer
 from emppi_ros.nodes.topics.task import ANSWERS, NEXT, REQUEST, SWAP, UNABLE
 from emppi_ros.tasks import switch_protocol, tuning
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _STEP_S, _REPEAT_S = 0.005, 0.3
 _CHECK_S, _REST_S, _FOLLOW_S, _PLAN_S = 5.0, 3.0, 5.0, 5.0  # timeouts of the steps
+_DISCOVERY_S, _POLL_S = 5.0, 0.02  # of a client
+_SETTLE_POLLS = 10  # after discovery, so that both sides are matched
 _DURATIONS = ('check_s', 'rest_s', 'follow_s', 'plan_s')  # of the steps, in the reply
 Steps = Generator[None, None, None]
 
@@ -121,7 +123,6 @@ class TaskSwitch:
         self._answers.publish(String(data=reply.to_text()))
 
     def _switch(self, request: str) -> Steps:
-        """Run all steps of a switch; raise EmppiError on failure."""
         planner = self._node
         text = switch_protocol.requested(request, self._robot)
         task = switch_protocol.checked(text, REQUEST, planner.task.robot)
@@ -177,11 +178,7 @@ class TaskSwitch:
     def _distribute(
         self, publish: Callable[[], None], nodes: set[str], text: str, status: str, limit: float
     ) -> Steps:
-        """
-        Publish a text until all nodes have replied with `status`, READY or FOLLOWING.
-
-        Repeats it because the middleware resends a lost message only after seconds.
-        """
+        """Publish a text until all nodes have replied with `status`, READY or FOLLOWING."""
         about, published_at = switch_protocol.digest(text), -math.inf
 
         def missing() -> set[str]:
@@ -193,7 +190,7 @@ class TaskSwitch:
 
         def complete() -> bool:
             nonlocal published_at
-            if time.monotonic() > published_at + _REPEAT_S:
+            if time.monotonic() > published_at + _REPEAT_S:  # DDS resends only after seconds
                 publish()
                 published_at = time.monotonic()
             return not missing()
@@ -240,3 +237,41 @@ def _until(condition: Callable[[], bool], limit: float, problem: Callable[[], st
         if time.monotonic() - started > limit:
             raise SwapError(f'{problem()} within {limit:g} s')
         yield
+
+
+def request_switch(text: str, namespace: str, patience_s: float) -> SwitchReply:
+    """Request the task in a YAML text; return the reply. SwapError if there is none in time."""
+    client = process.CommandNode('task', namespace)
+    node, executor = client.node, client.executor
+    request = switch_protocol.tagged(text)
+    about, replies = switch_protocol.digest(request), []
+
+    def receive(message: String) -> None:
+        reply = switch_protocol.read_reply(message.data)
+        if reply and reply.about == about and reply.said in switch_protocol.RESULTS:
+            replies.append(reply)
+
+    def wait(condition: Callable[[], object], limit_s: float, problem: str) -> None:
+        deadline = time.monotonic() + limit_s
+        while not condition():
+            if time.monotonic() > deadline:
+                raise SwapError(problem)
+            executor.spin_once(timeout_sec=_POLL_S)
+
+    try:
+        topic = node.resolve_topic_name(REQUEST)
+        node.create_subscription(String, ANSWERS, receive, qos.DEFAULT)
+        publisher = node.create_publisher(String, REQUEST, qos.DEFAULT)
+        wait(
+            # both directions, or the reply may be lost
+            lambda: publisher.get_subscription_count() > 0 < node.count_publishers(ANSWERS),
+            _DISCOVERY_S,
+            f'no node subscribes to {topic}: is the planner running, in this ROS domain?',
+        )
+        for _ in range(_SETTLE_POLLS):
+            executor.spin_once(timeout_sec=_POLL_S)
+        publisher.publish(String(data=request))
+        wait(lambda: replies, patience_s, f'{topic}: no answer within {patience_s:g} s')
+        return replies[0]
+    finally:
+        client.close()

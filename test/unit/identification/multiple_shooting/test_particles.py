@@ -1,6 +1,5 @@
 """Windows are pieces of one trajectory, and derivatives are those of the density."""
 
-import copy
 import dataclasses
 import functools
 import importlib
@@ -13,14 +12,12 @@ from emppi_ros.identification.csvgd import csvgd
 from emppi_ros.identification.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identification.multiple_shooting.particles import (
     MultipleShooting,
-    initial_particles,
-)
-from emppi_ros.identification.multiple_shooting.problem import LIMIT
-from emppi_ros.identification.multiple_shooting.target_density import (
     ParticleSimulation,
     evaluate,
+    initial_particles,
     log_likelihood,
 )
+from emppi_ros.identification.multiple_shooting.training_data import LIMIT
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.parallel import workers
 
@@ -128,13 +125,6 @@ def test_coordinates_and_parameters_are_one_another(swing):
 def test_problems_that_make_no_sense_are_errors(swing, change, match):
     with pytest.raises(IdentificationError, match=match):
         dataclasses.replace(swing, **change)
-
-
-def test_a_model_that_hides_its_divergence_is_an_error(swing):
-    hiding = copy.copy(swing.model)
-    hiding.opt.disableflags = 0
-    with pytest.raises(IdentificationError, match='resets itself .* autoreset="disable"'):
-        dataclasses.replace(swing, model=hiding)
 
 
 def test_a_particle_that_diverges_has_no_density_and_moves_nobody(swing):
