@@ -83,7 +83,7 @@ test-launch:
 # optional: tests that need emppi_msgs are skipped without it
 msgs: $(VENV)/.emppi_msgs_built
 
-$(VENV)/.emppi_msgs_built: $(STAMP) .ci/build-msgs $(shell find emppi_msgs -type f)
+$(VENV)/.emppi_msgs_built: $(STAMP) .ci/build-msgs $(shell find emppi_msgs test/control_msgs -type f)
 	@.ci/build-msgs "$(VENV)" "$(MSGS_TOOLS)"
 	@touch $@
 

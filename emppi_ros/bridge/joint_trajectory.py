@@ -20,6 +20,12 @@ class MotionState(NamedTuple):
     acceleration: Array
 
 
+def at_rest(position: Array) -> MotionState:
+    """Return the state of an arm that rests at a position."""
+    zero = np.zeros_like(position)
+    return MotionState(position.copy(), zero, zero)
+
+
 class Trajectory(NamedTuple):
     """Points of a trajectory, at times from its start."""
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from emppi_ros.bridge import stop_trajectory
 from emppi_ros.bridge.jerk_limiter import Command
-from emppi_ros.bridge.joint_trajectory import MotionState, Trajectory, sample
+from emppi_ros.bridge.joint_trajectory import MotionState, Trajectory, at_rest, sample
 from emppi_ros.core.config import positive
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.robots.robot import Robot
@@ -73,7 +73,7 @@ class StreamState(NamedTuple):
 
 def begin(config: TrajectoryConfig, time: float, position: Array) -> StreamState:
     """Return the initial state, at rest at a position."""
-    return StreamState(time, _at_rest(position), _due(config, time))
+    return StreamState(time, at_rest(position), _due(config, time))
 
 
 def advance(
@@ -125,7 +125,7 @@ def _settle(
     """
     known = state.reference.position
     moved = state.sent is None or np.max(np.abs(position - known)) > _MOVED
-    rest = _at_rest(position if moved else known)
+    rest = at_rest(position if moved else known)
     made = Trajectory(np.array([config.trajectory_settle_s]), *(row[None] for row in rest))
     due = _due(config, time)
     settled = StreamState(time, rest, due, True, sent=made, sent_at=time, before=rest)
@@ -162,7 +162,7 @@ def resume(
 def in_force(state: StreamState, now: float) -> MotionState:
     """Return the desired state of the last trajectory."""
     if state.sent is None or state.before is None:
-        return _at_rest(state.reference.position)
+        return at_rest(state.reference.position)
     return sample(state.sent, state.before, now - state.sent_at)
 
 
@@ -187,8 +187,3 @@ def _preceded(path: list[tuple[float, MotionState]], made: Trajectory) -> Trajec
     times, states = zip(*path, strict=True)
     columns = (times, *zip(*states, strict=True))
     return Trajectory(*map(np.concatenate, zip(columns, made, strict=True)))
-
-
-def _at_rest(position: Array) -> MotionState:
-    zero = np.zeros_like(position)
-    return MotionState(position.copy(), zero, zero)

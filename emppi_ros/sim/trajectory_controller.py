@@ -1,7 +1,5 @@
 """A model of joint_trajectory_controller: joint velocities from the newest trajectory."""
 
-import numpy as np
-
 from emppi_ros.bridge import joint_trajectory as trajectories
 from emppi_ros.bridge.joint_trajectory import MotionState, Segment, Trajectory
 from emppi_ros.core.arrays import Array
@@ -12,9 +10,7 @@ class TrajectoryController:
 
     def __init__(self, position: Array) -> None:
         """Start at rest at a position (joints,)."""
-        self._desired = MotionState(
-            position.copy(), np.zeros_like(position), np.zeros_like(position)
-        )
+        self._desired = trajectories.at_rest(position)
         self._trajectory: Trajectory | None = None
         self._start = self._accepted = 0.0
         self._segment: Segment | None = None  # the last one that was sampled

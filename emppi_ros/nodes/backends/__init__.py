@@ -63,6 +63,10 @@ class Backend:
         """Return the robot's state; None if it is not new."""
         return None
 
+    def refusal(self) -> str:
+        """Return why the robot would not follow commands, for the operator; '' if it would."""
+        return ''
+
     def fault(self) -> str:
         """Return why the robot stopped on its own, for the operator; '' if it did not."""
         return ''

@@ -10,6 +10,7 @@ from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.bridge.trajectory_stream import StreamState, TrajectoryConfig
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.nodes.backends import Backend, BackendCommand, command_topic
+from emppi_ros.nodes.backends.controller_monitor import ControllerMonitor
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import ClockSync, CommandClock
 from emppi_ros.nodes.common.parameters import declare_all
@@ -39,6 +40,21 @@ class TrajectoryBackend(Backend):
         self.settle_s = self._config.trajectory_settle_s
         self.clock_slack_s = self._config.trajectory_lead_s / 2
         self._publisher = node.create_publisher(JointTrajectory, topic, qos.DEFAULT)
+        self._monitor = ControllerMonitor(node, robot, topic, self._stamps)
+        self._fault, self._settled_at = '', np.inf
+
+    def refusal(self) -> str:
+        """Return why the controller would not follow trajectories."""
+        return self._monitor.refusal()
+
+    def fault(self) -> str:
+        """Return why the controller stopped following; nothing is sent until `recover`."""
+        return self._fault
+
+    def recover(self) -> None:
+        """Send again, from where the arm is."""
+        self._fault, self._state = '', None
+        self._monitor.restart()
 
     def send(self, cycle: BackendCommand) -> npt.NDArray[np.float64]:
         """
@@ -47,6 +63,9 @@ class TrajectoryBackend(Backend):
         Return the velocity (joints,) of the trajectory in force, which was commanded some time
         ago: a belief that compared motion with the newest command would blame the physics.
         """
+        self._check(cycle)
+        if self._fault:  # the controller ends its last trajectory, or another motion, by itself
+            return np.zeros_like(cycle.position)
         if self._state is None:
             self._state = trajectory_stream.begin(
                 self._config, cycle.time - _USUAL_S, cycle.position
@@ -65,6 +84,21 @@ class TrajectoryBackend(Backend):
                 self._publisher.publish(message)
         return trajectory_stream.in_force(self._state, cycle.time).velocity
 
+    def _check(self, cycle: BackendCommand) -> None:
+        """Find out why the controller does not follow, while it has to."""
+        self._monitor.poll()
+        if not cycle.engaged or self._state is None:
+            self._settled_at = np.inf
+            return
+        if self._settled_at == np.inf:
+            self._settled_at = cycle.time + self.settle_s
+            self._monitor.restart()
+        if cycle.time >= self._settled_at and not self._fault:
+            in_force = trajectory_stream.in_force(self._state, cycle.time).position
+            self._fault = self._monitor.fault(cycle.time, cycle.position, in_force)
+            if self._fault:
+                self._state = None
+
     def is_late(self, now: float) -> bool:
         """Return whether the robot is about to stop on its own."""
         return self._state is not None and trajectory_stream.is_late(self._state, now)
@@ -77,7 +111,8 @@ class TrajectoryBackend(Backend):
         return command
 
     def close(self) -> None:
-        """Stop advertising."""
+        """Stop advertising, and listening."""
+        self._monitor.close()
         self._node.destroy_publisher(self._publisher)
 
 

@@ -157,6 +157,8 @@ class CommandLoop:
                 raise ArmError(f'{text}. Disarm to acknowledge this, then arm again')
             if self._reset_until is not None:
                 raise ArmError('the simulator is resetting the robot')
+            if text := self.backend.refusal():
+                raise ArmError(text)
             self._check_clock()
             self.commander.arm(self.clock.now())
 

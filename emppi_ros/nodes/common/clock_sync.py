@@ -116,6 +116,10 @@ class ClockSync:
         self._clock = clock
         self._offset = clock.offset_ns()
 
+    def moment(self, stamp: float) -> float:
+        """Return the time of the bridge's clock at a stamp [s]."""
+        return stamp - self._offset / _NANO
+
     def at(self, moment: float, moving: bool) -> Time:
         """Return the stamp of a time [s] of the bridge's clock."""
         offset = self._clock.offset_ns()

@@ -1,4 +1,4 @@
-"""The interfaces of the package `emppi_msgs`, which is optional."""
+"""Interfaces of packages that are optional: `emppi_msgs`, and `control_msgs` of ros2_control."""
 
 MISSING = (
     'emppi_msgs is not built: README.md, "On ROS 2", has the colcon command; without a ROS 2 '
@@ -13,4 +13,12 @@ except ImportError:
 else:
     AVAILABLE = True
 
-__all__ = ['AVAILABLE', 'MISSING', 'Belief', 'ParameterEstimate', 'RunTask', 'Status']
+try:
+    from control_msgs.msg import JointTrajectoryControllerState
+except ImportError:
+    JointTrajectoryControllerState = None
+
+__all__ = [
+    'AVAILABLE', 'MISSING', 'Belief', 'JointTrajectoryControllerState', 'ParameterEstimate',
+    'RunTask', 'Status',
+]  # fmt: skip

@@ -23,12 +23,14 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
+from emppi_ros.bridge import joint_trajectory as trajectories
 from emppi_ros.core.config import key, positive
 from emppi_ros.core.errors import ConfigError, EmppiError, StaleInputError
-from emppi_ros.nodes.backends import command_topic
+from emppi_ros.nodes.backends import command_topic, controller_monitor
 from emppi_ros.nodes.common import convert, parameters, qos
 from emppi_ros.nodes.common.clock_sync import CLOCK, create_steady_timer, is_simulated
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Diagnostics, Report
+from emppi_ros.nodes.common.interfaces import JointTrajectoryControllerState
 from emppi_ros.nodes.common.lifecycle import serve
 from emppi_ros.nodes.common.polling import Loop, PolledSubscription
 from emppi_ros.nodes.topics.depth_images import STATE, write_state
@@ -84,6 +86,7 @@ class SimulatorNode(Node, TaskFollower):
         self._truth = parse_truth(filter(None, settings.truth), 'truth')
         self._robot: SimulatedRobot | None = None
         self._poses: dict[str, Publisher[PoseStamped]] = {}
+        self._controller_states: Publisher[Any] | None = None  # where control_msgs is installed
         self.loop: Loop | None = None
         self._lock = threading.Lock()  # between physics and a reset
         self._problem, self._rejected = '', 0
@@ -176,6 +179,12 @@ class SimulatorNode(Node, TaskFollower):
         if robot.command == 'velocity' and 'trajectory' in robot.topics.commands:
             topic = command_topic(robot, 'trajectory')
             topics.append((JointTrajectory, topic, self._receive_trajectory))
+            if JointTrajectoryControllerState is not None:
+                self._controller_states = self.create_publisher(
+                    JointTrajectoryControllerState,
+                    controller_monitor.state_topic(topic),
+                    qos.NEWEST,
+                )
         self._commands = [PolledSubscription(self, *t, qos.DEFAULT, timed=True) for t in topics]
 
     def _start(self, task: Task, robot: SimulatedRobot) -> None:
@@ -246,6 +255,13 @@ class SimulatorNode(Node, TaskFollower):
         robot = self._task.robot
         stamp, *measured = self._simulated.read_joints()
         self._joints.publish(convert.write_joints(robot, self._epoch + stamp, *measured))
+        if self._controller_states is not None:
+            now = self._simulated.time
+            desired = trajectories.at_rest(self._simulated.commanded_position)
+            if self._controller is not None:
+                desired = self._controller.desired(now)
+            state = controller_monitor.write_state(robot, self._epoch + now, desired)
+            self._controller_states.publish(state)
         for stamp, name, pose in self._simulated.read_poses():
             if name in self._poses:
                 message = convert.write_pose(robot.frame, self._epoch + stamp, pose)

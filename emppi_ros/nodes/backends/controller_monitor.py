@@ -1,0 +1,198 @@
+"""
+Watch the joint_trajectory_controller that follows the trajectories of the bridge.
+
+Its state (control_msgs, which comes with ros2_control) tells whether it is active, and what it
+follows. Where control_msgs is not installed, only subscribers and goals are checked.
+"""
+
+from collections import deque
+import math
+import time
+from typing import Any
+
+from action_msgs.msg import GoalStatus, GoalStatusArray
+import numpy as np
+from rclpy.node import Node
+from rclpy.serialization import deserialize_message
+
+from emppi_ros.bridge.joint_trajectory import MotionState
+from emppi_ros.core.arrays import Array
+from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common.clock_sync import ClockSync
+from emppi_ros.nodes.common.interfaces import JointTrajectoryControllerState
+from emppi_ros.nodes.common.polling import PolledSubscription
+from emppi_ros.robots.robot import Robot
+
+_ACTIVE_S = 0.5  # age of the newest state, up to which the controller counts as active
+_SILENT_S, _LOST_S = 0.01, 0.1  # age that is a fault if the arm does not follow; in any case
+_APART = 3e-3  # rad or m: of arm and reference, since the newest state
+_OFF = 2e-3  # rad or m: of the controller's reference from what was sent
+_AWAY_S = 0.04  # between two cycles: then this process was interrupted, not the controller
+_LEAST_HZ = 90.0  # of the controller
+_SCALED = 0.01  # deviation from full speed
+_HISTORY = 64  # cycles
+_UNDER_WAY = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING, GoalStatus.STATUS_CANCELING)
+
+
+def state_topic(topic: str) -> str:
+    """Return the topic of the state of the controller that has a topic of trajectories."""
+    return f'{topic.rpartition("/")[0]}/controller_state'
+
+
+def write_state(robot: Robot, stamp: float, reference: MotionState) -> Any:
+    """Return the state of a controller with a reference."""
+    message = JointTrajectoryControllerState(joint_names=list(robot.commanded))
+    message.header.stamp, message.speed_scaling_factor = convert.to_stamp(stamp), 1.0
+    point = message.reference
+    point.positions, point.velocities, point.accelerations = map(np.ndarray.tolist, reference)
+    return message
+
+
+class ControllerMonitor:
+    """Says why the controller does not follow, or would not; '' if it does."""
+
+    def __init__(self, node: Node, robot: Robot, topic: str, stamps: ClockSync) -> None:
+        """Subscribe beside the `topic` of trajectories; `stamps` maps stamps to our clock."""
+        self._node, self._robot, self._stamps = node, robot, stamps
+        self._topic, self.name = topic, topic.rpartition('/')[0]
+        self._newest: bytes | None = None  # since the last cycle
+        self._states = None
+        if JointTrajectoryControllerState is not None:
+            self._states = PolledSubscription(
+                node, JointTrajectoryControllerState, state_topic(topic), self._take_state,
+                qos.SENSOR, raw=True,
+            )  # fmt: skip
+        status = f'{self.name}/follow_joint_trajectory/_action/status'
+        self._goals = PolledSubscription(
+            node, GoalStatusArray, status, self._take_goals, qos.LATCHED
+        )
+        self._goal = False  # whether another client's goal is under way
+        self._state: Any = None  # the newest message
+        self._is_new = False  # whether it arrived in this cycle
+        self._polled_at = self._resumed_at = time.monotonic()  # after an interruption of ours
+        self._count, self._counted = 0, deque[tuple[float, int]](maxlen=_HISTORY)  # of states
+        self._sent = deque[tuple[float, Array]](maxlen=_HISTORY)  # time, and position in force
+        self._gap: Array | None = None  # (joints,) of arm and reference at the newest state
+        self._deviations = 0  # states in a row with another reference than what was sent
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        for subscription in filter(None, (self._states, self._goals)):
+            subscription.close()
+
+    def restart(self) -> None:
+        """Forget what was sent, as when the arm is to stay where it is."""
+        self._sent.clear()
+        self._gap, self._deviations = None, 0
+
+    def refusal(self) -> str:
+        """Return why the controller would not follow trajectories."""
+        if self._node.count_subscribers(self._topic) == 0:
+            return (
+                f'nobody subscribes to {self._topic}: is the controller {self.name!r} loaded? '
+                '`ros2 control list_controllers` shows it'
+            )
+        if self._goal:
+            return self._goal_text()
+        if self._states is None:
+            return ''
+        if self._states.age > _ACTIVE_S:
+            return (
+                f'{self.name} is loaded, but publishes no state on {self._states.topic}: activate '
+                f'it with `ros2 control switch_controllers --activate {self.name}`, and '
+                'deactivate another controller that holds its interfaces'
+            )
+        names, robot = list(self._state.joint_names), self._robot
+        if set(names) != set(robot.commanded):
+            return (
+                f'{self.name} has the joints {", ".join(names)}, robot {robot.name!r} is '
+                f'commanded by {", ".join(robot.commanded)}: change `joints` of one of them'
+            )
+        if self._rate() < _LEAST_HZ:
+            return (
+                f'{self.name} updates {self._rate():.0f} times a second, at least '
+                f'{_LEAST_HZ:.0f} are needed: raise the `update_rate` of controller_manager'
+            )
+        return self._scaling_text()
+
+    def fault(self, now: float, position: Array, in_force: Array) -> str:
+        """
+        Return why the controller no longer follows; to be called in every cycle of a motion.
+
+        `position` (joints,) is measured, `in_force` is that of the last trajectory, both now.
+        """
+        self._sent.append((now, in_force))
+        if self._goal:
+            return self._goal_text()
+        if self._states is None or self._state is None:
+            return ''
+        gap = position - in_force
+        silence = min(self._states.age, time.monotonic() - self._resumed_at)
+        if self._is_new or self._gap is None:
+            self._gap = gap
+            self._deviations = self._deviations + 1 if self._deviates() else 0
+            if self._deviations > 1:
+                return (
+                    f'{self.name} follows something else than the trajectories that were sent: '
+                    'does another client command it, or did it restart?'
+                )
+            return self._scaling_text()
+        apart = float(np.max(np.abs(gap - self._gap)))
+        if silence > _LOST_S or (silence > _SILENT_S and apart > _APART):
+            return (
+                f'{self.name} has sent no state for {1e3 * silence:.0f} ms, and the arm is '
+                f'{1e3 * apart:.0f} mrad (or mm) from its reference: was the controller '
+                'deactivated, or did controller_manager stop?'
+            )
+        return ''
+
+    def poll(self) -> None:
+        """Take messages; to be called in every cycle, so that their ages are true."""
+        now = time.monotonic()
+        if now - self._polled_at > _AWAY_S:
+            self._resumed_at = now
+        self._polled_at = now
+        self._goals.poll()
+        if self._states is not None:
+            self._states.poll()
+        data, self._newest = self._newest, None
+        self._is_new = data is not None
+        if data is not None:
+            self._state = deserialize_message(data, JointTrajectoryControllerState)
+            self._counted.append((convert.to_seconds(self._state.header.stamp), self._count))
+
+    def _take_state(self, data: bytes, _sent_ns: int, _received_ns: int) -> None:
+        self._newest, self._count = data, self._count + 1
+
+    def _take_goals(self, message: GoalStatusArray) -> None:
+        self._goal = any(status.status in _UNDER_WAY for status in message.status_list)
+
+    def _rate(self) -> float:
+        """Return the states per second; infinite before there are two."""
+        (begin, first), (end, last) = self._counted[0], self._counted[-1]
+        return (last - first) / (end - begin) if end > begin else math.inf
+
+    def _deviates(self) -> bool:
+        """Return whether the controller's reference is not what was sent for its time."""
+        state = self._state
+        then = self._stamps.moment(convert.to_seconds(state.header.stamp))
+        if len(self._sent) < 2 or not self._sent[0][0] <= then <= self._sent[-1][0]:
+            return False
+        reference = dict(zip(state.joint_names, state.reference.positions, strict=False))
+        times, positions = zip(*self._sent, strict=True)
+        return any(
+            abs(reference.get(name, math.inf) - np.interp(then, times, row)) > _OFF
+            for name, row in zip(self._robot.commanded, np.array(positions).T, strict=True)
+        )
+
+    def _goal_text(self) -> str:
+        return (
+            f'{self.name} executes a goal of another client of follow_joint_trajectory: cancel '
+            'it, or wait for its end'
+        )
+
+    def _scaling_text(self) -> str:
+        scaling = float(getattr(self._state, 'speed_scaling_factor', 1.0))
+        if scaling == 0.0 or abs(scaling - 1.0) < _SCALED:  # 0: not set by older controllers
+            return ''
+        return f'{self.name} scales the speed to {100.0 * scaling:.0f} %: set it to 100 %'
