@@ -138,7 +138,7 @@ def test_averages_are_continuous_in_the_bounds(stamps, begin, width, change):
     series = _series(stamps, span_s=9.0)
     bounds = np.array([begin, begin + change])
     one, other = series.average(bounds, bounds + width)
-    spread = np.ptp(series.rows, axis=0)
+    spread = np.ptp(series.history[1], axis=0)
     assert np.all(np.abs(other - one) <= spread * change / width + ROUNDING)
 
 
