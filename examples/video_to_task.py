@@ -9,7 +9,7 @@ import emppi_ros as emppi
 from emppi_ros.sim.depth_camera import SimulatedDepthCamera
 from emppi_ros.sim.true_parameters import draw_truth
 from emppi_ros.tracking import depth_video
-from emppi_ros.viz.simulated_camera import depth_camera
+from emppi_ros.viz.renderer import depth_camera
 
 task, folder = emppi.load_task('panda_drawer'), Path(tempfile.mkdtemp())
 # The video: replace it by your own. Here a handle moves by 25 cm in two seconds.

@@ -10,7 +10,7 @@ import numpy as np
 from emppi_ros.articulation import mjcf, prior, report, topology, tracks
 from emppi_ros.articulation.tracks import Noise
 from emppi_ros.cli import output
-from emppi_ros.cli.command import Command
+from emppi_ros.cli.command import Subcommand
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.pipeline.mechanism import articulate
@@ -22,7 +22,7 @@ from emppi_ros.tasks.task import load_task
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    add, default = Command(commands, 'articulate', run).option, Noise()
+    add, default = Subcommand(commands, 'articulate', run).option, Noise()
     add('tracks', '.csv, .parquet, or bags', Path, 'TRACKS', nargs='+')
     add('--out', 'write the tree as MJCF', Path, 'FILE.xml', required=True)
     text = 'write joint positions as a table for `emppi identify` (.csv, .parquet)'

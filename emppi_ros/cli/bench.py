@@ -8,7 +8,7 @@ from typing import Any
 
 from emppi_ros.calibration import planner_overhead
 from emppi_ros.cli import output
-from emppi_ros.cli.command import Command
+from emppi_ros.cli.command import Subcommand
 from emppi_ros.core import paths
 from emppi_ros.tasks.task import load_task
 
@@ -42,7 +42,7 @@ def add_commands(commands: Any) -> None:
         epilog=None if here else _ELSEWHERE,
     )
     studies = parser.add_subparsers(title='studies', metavar='STUDY', required=True)
-    add = Command(studies, 'planner', bench_planner).option
+    add = Subcommand(studies, 'planner', bench_planner).option
     add('--task', 'name of a task', str, default='panda_push')
     add('--pairs', 'number of cycles to time', output.whole, default=150)
     add('--seed', 'random seed', output.whole, default=0)

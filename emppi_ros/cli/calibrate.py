@@ -18,7 +18,7 @@ from emppi_ros.calibration.runs import (
     draw_truths,
 )
 from emppi_ros.cli import output
-from emppi_ros.cli.command import Command
+from emppi_ros.cli.command import Subcommand
 from emppi_ros.core import paths, yaml_edit
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.parallel import workers
@@ -27,7 +27,7 @@ from emppi_ros.tasks.task import Task, load_task
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    command = Command(commands, 'calibrate', calibrate)
+    command = Subcommand(commands, 'calibrate', calibrate)
     add = command.option
     add('task', 'name of a task, or a YAML file', str, 'TASK')
     add('--runs', 'number of runs', output.count, 'N', 40)

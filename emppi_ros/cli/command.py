@@ -8,7 +8,7 @@ from typing import Any
 from emppi_ros.cli import output
 
 
-class Command:
+class Subcommand:
     """A command, to which options are added."""
 
     def __init__(

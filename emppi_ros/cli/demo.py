@@ -9,7 +9,7 @@ from typing import Any
 
 from emppi_ros.belief import explanations
 from emppi_ros.cli import extras, output, reports, run_table
-from emppi_ros.cli.command import Command
+from emppi_ros.cli.command import Subcommand
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.robots.robot import BACKENDS
 from emppi_ros.sim.true_parameters import draw_truth, parse_truth
@@ -27,7 +27,7 @@ _COLUMNS: run_table.Columns = {
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    command = Command(commands, 'demo', demo)
+    command = Subcommand(commands, 'demo', demo)
     add = command.option
     add('task', 'name of a task', str, 'TASK', 'panda_push', nargs='?')
     add('--duration', "time limit in seconds (the task's own)", output.duration, 'S')

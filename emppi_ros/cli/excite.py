@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.cli import output
-from emppi_ros.cli.command import Command
+from emppi_ros.cli.command import Subcommand
 from emppi_ros.core import paths
 from emppi_ros.identification.rigid_body import excitation
 from emppi_ros.identification.rigid_body.excitation import ExcitationConfig, ExcitationResult
@@ -22,7 +22,7 @@ _KINDS = 'position', 'velocity'
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    add = Command(commands, 'excite', run).option
+    add = Subcommand(commands, 'excite', run).option
     add('task', 'name of a task, or a YAML file', str, 'TASK')
     add('--out', 'table to write (.csv, .parquet)', Path, 'FILE', required=True)
     add('--period', 'period of the trajectory', output.positive, 'S', 10.0)

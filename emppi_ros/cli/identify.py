@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.cli import option_groups, output
-from emppi_ros.cli.command import Command
+from emppi_ros.cli.command import Subcommand
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identification import methods
@@ -29,7 +29,7 @@ _MAX_LAG = 1.0  # s
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    command = Command(commands, 'identify', run)
+    command = Subcommand(commands, 'identify', run)
     add, offered = command.option, methods.load_all()
     option_groups.add_method(command, offered, 'states')
     text = (

@@ -9,7 +9,7 @@ import imageio.v3 as imageio
 
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.cli import output
-from emppi_ros.cli.command import Command
+from emppi_ros.cli.command import Subcommand
 from emppi_ros.core import paths
 from emppi_ros.planning.plan_preview import trace_point
 from emppi_ros.tasks.task import load_task
@@ -22,7 +22,7 @@ WIDTH, HEIGHT = 1280, 720  # px
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    add = Command(commands, 'markers', draw).option
+    add = Subcommand(commands, 'markers', draw).option
     add('task', 'name of a task, or a YAML file', str, 'TASK')
     add('--seed', 'random seed', output.whole, default=0)
     add('--at', 'simulated time in s', output.duration, 'S', 1.0)

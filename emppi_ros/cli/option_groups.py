@@ -6,12 +6,12 @@ import dataclasses
 import typing
 from typing import Any
 
-from emppi_ros.cli.command import Command
+from emppi_ros.cli.command import Subcommand
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError
 
 
-def add_method(command: Command, offered: Mapping[str, Any], default: str) -> None:
+def add_method(command: Subcommand, offered: Mapping[str, Any], default: str) -> None:
     """Add --method, one of several objects with a `description` and `options`, and its options."""
     described = '; '.join(f'{name}: {item.description}' for name, item in offered.items())
     command.option('--method', described, choices=tuple(offered), default=default)

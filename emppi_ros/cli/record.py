@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from emppi_ros.cli import extras, output
-from emppi_ros.cli.command import Command
+from emppi_ros.cli.command import Subcommand
 from emppi_ros.cli.interrupt import StopSignal
 
 _POLL_S, _STATUS_S = 0.01, 5.0  # between two polls; between two status lines
@@ -17,7 +17,7 @@ _POLL_S, _STATUS_S = 0.01, 5.0  # between two polls; between two status lines
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    add = Command(commands, 'record', record).option
+    add = Subcommand(commands, 'record', record).option
     add('--out', 'folder to create (bag_<date>_<time>)', Path, 'DIR')
     add('--duration', 'stop after this time (never)', output.duration, 'S')
     add('--namespace', 'namespace of the nodes', str, 'NS', '')

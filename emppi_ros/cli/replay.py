@@ -10,7 +10,7 @@ import numpy as np
 
 from emppi_ros.belief import explanations
 from emppi_ros.cli import output, reports
-from emppi_ros.cli.command import Command
+from emppi_ros.cli.command import Subcommand
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.replay import bag_report, what_if
@@ -35,7 +35,7 @@ def add_commands(commands: Any) -> None:
 
 def _add_command(commands: Any, name: str, execute: Callable[..., Any]) -> Callable[..., None]:
     """Add a command that reads a bag; return the function that adds an option."""
-    add = Command(commands, name, execute).option
+    add = Subcommand(commands, name, execute).option
     add('bag', 'folder of a bag, or an .mcap file', Path, 'BAG')
     add('--namespace', 'namespace of the nodes, if the bag has several robots', str, 'NS')
     add('--json', 'print one JSON object')

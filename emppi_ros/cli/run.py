@@ -10,7 +10,7 @@ from emppi_ros.app.closed_loop import CONTROLLERS, ClosedLoop, summarize
 from emppi_ros.app.synthetic_recording import write_recording
 from emppi_ros.belief import explanations
 from emppi_ros.cli import output, reports, run_table
-from emppi_ros.cli.command import Command
+from emppi_ros.cli.command import Subcommand
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.parallel import workers
@@ -27,7 +27,7 @@ _SINGLE = ('video', 'record', 'save', 'out')  # options for files of a single ru
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    command = Command(commands, 'run', run)
+    command = Subcommand(commands, 'run', run)
     add = command.option
     add('task', 'name of a task, or a YAML file', str, 'TASK')
     command.add_seeds(

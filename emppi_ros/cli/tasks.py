@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from emppi_ros.cli import extras, output
-from emppi_ros.cli.command import Command
+from emppi_ros.cli.command import Subcommand
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import SwapError
 from emppi_ros.model import ineffective
@@ -18,11 +18,11 @@ UNFINISHED = 3  # exit status
 
 def add_commands(commands: Any) -> None:  # argparse has no public type for it
     """Add the commands to the parser."""
-    Command(commands, 'tasks', list_tasks).option('--json', 'print one JSON object')
-    add = Command(commands, 'check', check_task).option
+    Subcommand(commands, 'tasks', list_tasks).option('--json', 'print one JSON object')
+    add = Subcommand(commands, 'check', check_task).option
     add('task', 'YAML file, or name of a task', str, 'FILE.yaml')
     add('--json', 'print one JSON object')
-    add = Command(commands, 'task', switch).option
+    add = Subcommand(commands, 'task', switch).option
     add('task', 'name of a task, or a YAML file', str, 'TASK')
     add('--namespace', 'namespace of the nodes', str, default='')
     add('--timeout', 'time to wait for an answer', output.duration, 'S', 20.0)

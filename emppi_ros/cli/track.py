@@ -9,7 +9,7 @@ import imageio.v2 as imageio
 import numpy as np
 
 from emppi_ros.cli import output
-from emppi_ros.cli.command import Command
+from emppi_ros.cli.command import Subcommand
 from emppi_ros.core import paths
 from emppi_ros.core.pose import Pose
 from emppi_ros.pipeline import video_tracks
@@ -25,7 +25,7 @@ _PICTURES = 6
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    command, default = Command(commands, 'track', run), DepthTopics()
+    command, default = Subcommand(commands, 'track', run), DepthTopics()
     add = command.option
     add('video', 'NPZ file, folder, or bag', Path, 'VIDEO')
     text = 'scene, parts and their first poses (of a bag: the tracked objects of its task)'

@@ -7,7 +7,7 @@ import functools
 from typing import Any
 
 from emppi_ros.cli import extras, output
-from emppi_ros.cli.command import Command
+from emppi_ros.cli.command import Subcommand
 from emppi_ros.cli.interrupt import StopSignal
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.sim.true_parameters import parse_truth
@@ -16,7 +16,7 @@ from emppi_ros.tasks.task import load_task
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    command = Command(commands, 'view', view)
+    command = Subcommand(commands, 'view', view)
     add = command.option
     add('task', 'name of a task, or a YAML file', str, 'TASK', nargs='?')
     add('--ros', 'show the running ROS 2 graph')

@@ -113,7 +113,7 @@ def unobservable_directions(covariance: Array) -> Array:
 def draw_linearised(
     plant: Plant, theta: Array, covariance: Array, kept: list[int], seed: int
 ) -> Array:
-    """Return samples (n, P) about theta (P,); the covariance (P, P) is that of those `kept`."""
+    """Return samples (n, P) about theta (P,), equal but for `kept`; the covariance is (P, P)."""
     samples = np.tile(theta, (PRIOR_SAMPLES, 1))
     bounds = plant.bounds[0][kept], plant.bounds[1][kept]
     samples[:, kept] = draw_within_bounds(

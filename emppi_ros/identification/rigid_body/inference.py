@@ -209,7 +209,7 @@ class _Fitter(NamedTuple):
 def identify_bodies(
     plant: Plant, arm: RecordedArm, options: RigidBodyOptions
 ) -> RigidBodyEstimate:
-    """Return the bodies that explain all recordings; IdentificationError if they do not."""
+    """Return the bodies that explain all recordings; IdentificationError if none do."""
     parameter_map = composite_bodies.map_parameters(
         plant.parameters, arm.model, arm.parts, options.links == 'known'
     )

@@ -80,7 +80,7 @@ class Graph:
     def __init__(self, name, seed, tape, prior='', epoch=0.0):
         self.text, self.epoch = task_text(name), epoch
         self.task, self.tape = parse_task(self.text), tape
-        task = self.task.with_prior_text(prior, 'prior') if prior else self.task
+        task = self.task.with_prior_text(prior) if prior else self.task
         self.robot = SimulatedRobot(self.task, draw_truth(self.task, seed), seed)
         about = describe(task, self.text, seed, prior)
         self.planner = Journal(Planner(self.task, seed), about)

@@ -10,7 +10,7 @@ from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.state import articulation
 from emppi_ros.state.tracking import Track
-from emppi_ros.tasks.objects import bind_jointed
+from emppi_ros.tasks.objects import bind_object
 from emppi_ros.tasks.schema import TrackedObjectConfig
 
 DOOR = """
@@ -26,7 +26,7 @@ DOOR = """
 </mujoco>
 """
 MODEL = mujoco.MjModel.from_xml_string(DOOR)
-ITEM = bind_jointed(MODEL, 'door', TrackedObjectConfig('door', 'jointed'))
+ITEM = bind_object(MODEL, 'door', TrackedObjectConfig('door', 'jointed'))
 PARAMETERS = [
     *(Parameter(f'axis{i}', 'jnt_articulation', 'door', i) for i in range(3)),
     *(Parameter(f'pivot{i}', 'jnt_pos', 'door', i) for i in range(3)),

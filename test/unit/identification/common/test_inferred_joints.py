@@ -19,7 +19,7 @@ from emppi_ros.model.parameters import Parameter
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.recordings import Recording
 from emppi_ros.recordings.signals import Signal
-from emppi_ros.tracking.jointed_parts import JointedParts, covariance_numbers
+from emppi_ros.tracking.jointed_parts import JointedParts
 
 STEP_S, NOISE = 0.005, 2e-3
 SCENE = """
@@ -46,7 +46,8 @@ RANGES = {'lower_mass': (0.02, 0.5), 'damping': (0.001, 0.1)}
 
 
 def with_covariance(covariance: np.ndarray) -> str:
-    return SCENE.format(numbers=' '.join(map(repr, covariance_numbers(covariance))))
+    numbers = covariance[np.triu_indices(12)].tolist()
+    return SCENE.format(numbers=' '.join(map(repr, numbers)))
 
 
 @pytest.fixture
