@@ -13,11 +13,12 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
+from emppi_ros.bridge import joint_trajectory
 from emppi_ros.core import config, paths
 from emppi_ros.nodes import backends
-from emppi_ros.nodes.backends import Backend
+from emppi_ros.nodes.backends import Backend, controller_monitor
 from emppi_ros.nodes.bridge.node import BridgeNode
-from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common import convert, interfaces, qos
 from emppi_ros.nodes.common.diagnostics import ERROR
 from emppi_ros.nodes.common.graph import NodeSpec
 from emppi_ros.robots import plan as plans
@@ -73,6 +74,18 @@ def _feed(harness, task, delay=lambda: 0.0):
             convert.write_joints(robot, harness.now() - delay(), home, np.zeros_like(home))
         )
     )
+
+
+def _follow(harness, task):
+    """Pretend to be a joint_trajectory_controller that holds the arm at home."""
+    topic = backends.command_topic(task.robot, 'trajectory')
+    harness.listen(JointTrajectory, topic)
+    if (kind := interfaces.JointTrajectoryControllerState) is not None:
+        states = harness.publisher(kind, controller_monitor.state_topic(topic), qos.NEWEST)
+        rest = joint_trajectory.at_rest(np.array(task.robot.home))
+        harness.feeds.append(
+            lambda: states.publish(controller_monitor.write_state(task.robot, harness.now(), rest))
+        )
 
 
 def _plan(harness, task, speed):
@@ -141,6 +154,7 @@ def test_arming_tells_late_joint_states_from_a_clock_that_is_off(harness):
     harness.spawn(NodeSpec('bridge', {'backend': 'trajectory', **PATIENT}))
     prompt_from = np.inf
     _feed(harness, task, lambda: 0.05 if harness.now() < prompt_from else 0.0)
+    _follow(harness, task)
     harness.spin_until(lambda: applied)
     answer = harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True))
     assert not answer.success and "differ from this computer's clock by -0.05" in answer.message

@@ -54,6 +54,9 @@ COMMANDS = {
     'trajectory': '/joint_trajectory_controller/joint_trajectory',
 }
 
+GOALS = '/joint_trajectory_controller/follow_joint_trajectory/_action/status'
+STATES = '/joint_trajectory_controller/controller_state'
+
 
 def allowed(name, kind):
     """Return the full names that the enclave of a node allows it."""
@@ -73,7 +76,7 @@ def used(node, name, kind):
     if kind in LOOKS:
         return {action for action, _ in LOOKS[kind](node, name, '/')}
     found = getattr(node, f'get_{kind}_names_and_types_by_node')(name, '/')
-    return {topic for topic, _ in found if '/_action/' not in topic}
+    return {topic for topic, _ in found if '/_action/' not in topic or topic == GOALS}
 
 
 def run(harness, backend):
@@ -125,6 +128,10 @@ def test_the_graph_does_what_the_policy_allows_and_all_of_it(harness, backend):
         others = {topic for key, topic in COMMANDS.items() if key != backend} | without_tf2
         if not interfaces.AVAILABLE:
             others.add(f'/{NAMED}')
+        if backend == 'forward':
+            others |= {GOALS, STATES}
+        if interfaces.JointTrajectoryControllerState is None:
+            others.add(STATES)
         assert unused <= others, f'the policy allows {name} {kind} of {unused}: nobody needs it'
 
 

@@ -157,9 +157,9 @@ class CommandLoop:
                 raise ArmError(f'{text}. Disarm to acknowledge this, then arm again')
             if self._reset_until is not None:
                 raise ArmError('the simulator is resetting the robot')
+            self._check_clock()
             if text := self.backend.refusal():
                 raise ArmError(text)
-            self._check_clock()
             self.commander.arm(self.clock.now())
 
     def disarm(self) -> None:
