@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 import math
 import time
 from typing import Any, NamedTuple
@@ -209,6 +209,7 @@ class JudgedParameter:
     inside_90: float
     mean_square_z: float  # z = (truth - mean) / sd
     log_score: float  # mean, of unbounded coordinates in sd of the prior [nats]
+    _: KW_ONLY
     true: float
     mean: float  # of the last belief
     low: float  # 5 % quantile

@@ -156,10 +156,9 @@ def _infer(
     if (arrays := saved.read()) is not None:
         medians += arrays.pop(_MEDIANS).tolist()
         state = CsvgdState(*(arrays[name] for name in CsvgdState._fields))
-    name = f'csvgd {", ".join(data.names)}'
     with (
         named_errors(data.names[0] if len(data.names) == 1 else ''),
-        run.progress(name, config.iterations, 'iterations') as advance,
+        run.progress(f'csvgd {", ".join(data.names)}', config.iterations, 'iterations') as advance,
     ):
 
         def watch(now: CsvgdState, log_p: Array) -> None:
