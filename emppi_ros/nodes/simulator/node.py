@@ -241,7 +241,8 @@ class SimulatorNode(Node, TaskFollower):
         seconds = min(self._pace.due(now), until) - robot.time
         for _ in range(int(seconds / self._task.simulation.timestep_s)):
             if self._controller is not None:
-                robot.command(self._controller.velocity(robot.time))
+                command = self._controller.update(robot.time, robot.commanded_position)
+                robot.command(command.velocity)
             robot.step()
             self._done += 1
             if self._done % self._image_every == 0 and self._states.get_subscription_count():
@@ -259,7 +260,7 @@ class SimulatorNode(Node, TaskFollower):
             now = self._simulated.time
             desired = trajectories.at_rest(self._simulated.commanded_position)
             if self._controller is not None:
-                desired = self._controller.desired(now)
+                desired = self._controller.reference
             state = controller_monitor.write_state(robot, self._epoch + now, desired)
             self._controller_states.publish(state)
         for stamp, name, pose in self._simulated.read_poses():
@@ -278,10 +279,14 @@ class SimulatorNode(Node, TaskFollower):
         if trajectory is None:
             return
         if self._controller is None:
-            self._controller = TrajectoryController(self._simulated.commanded_position)
+            period = self._task.simulation.timestep_s
+            self._controller = TrajectoryController(self._simulated.commanded_position, period)
         stamp = convert.to_seconds(message.header.stamp)
-        start = stamp - self._epoch if stamp else None
-        self._controller.accept(trajectory, self._simulated.time, start)
+        start = stamp - self._epoch if stamp else math.nan
+        if start + trajectory.end <= self._simulated.time:
+            self._rejected += 1
+        else:
+            self._controller.accept(trajectory, start)
 
     def _take(self, read: Callable[[Robot, object], Any], message: object, sent: float) -> Any:
         """Step until a message was sent [s, system clock]; return its content, None if invalid."""

@@ -1,5 +1,6 @@
 """A planner and a robot, in processes of their own, that can be broken on demand."""
 
+import math
 import os
 import signal
 import time
@@ -100,14 +101,14 @@ def move(domain, robot, pipe, last):
     rng = np.random.default_rng(0)
     publisher = node.create_publisher(JointState, robot.topics.joint_states, qos.SENSOR)
     arm = {
-        'follower': TrajectoryController(START),
+        'follower': TrajectoryController(START, 1.0 / ROBOT_HZ),
         'velocity': np.zeros(7),
         'position': START.copy(),
     }
 
     def follow(message, sent):
         stamp = convert.to_seconds(message.header.stamp)
-        arm['follower'].accept(convert.read_trajectory(robot, message), sent, stamp or None)
+        arm['follower'].accept(convert.read_trajectory(robot, message), stamp or math.nan)
         arm['velocity'] = None
 
     def take(message, _sent):
@@ -131,7 +132,8 @@ def move(domain, robot, pipe, last):
             topic.poll()
         now = time.time()
         if arm['velocity'] is None:
-            state = arm['follower'].desired(now)
+            arm['follower'].update(now, arm['position'])
+            state = arm['follower'].reference
             arm['position'], velocity = state.position, state.velocity
         else:
             velocity = arm['velocity']
