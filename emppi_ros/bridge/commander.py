@@ -133,6 +133,10 @@ class Commander:
         """Use other timeouts from the next command on; the rate must stay the same."""
         self._config = config
 
+    def limit(self, robot: Robot) -> None:
+        """Keep the limits of a robot from the next command on, which are no looser."""
+        self._robot = robot
+
     def tolerate(self, residual_rad_per_s: float | None) -> None:
         """Tolerate a larger residual than configured; None: as configured."""
         config = self._monitor_config

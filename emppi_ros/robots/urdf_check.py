@@ -1,15 +1,16 @@
 """
-Check that a URDF agrees with the robot's YAML file.
+Check that a URDF agrees with the robot's YAML file, and take the tighter limits of both.
 
 The URDF comes from a topic and is not trusted: it is parsed as a stream, without building a tree,
 and a DOCTYPE is refused, which excludes entities that expand.
 """
 
+import dataclasses
 from typing import NamedTuple
 import xml.etree.ElementTree as ET
 
 from emppi_ros.core.config import finite
-from emppi_ros.core.errors import unknown
+from emppi_ros.core.errors import ConfigError, unknown
 from emppi_ros.robots.robot import Robot
 
 MAX_CHARACTERS = 10_000_000
@@ -18,6 +19,14 @@ _MOVING = ('revolute', 'prismatic')
 _DEEPEST = 100
 _CHUNK = 1 << 16  # characters parsed at a time
 _JOINT_DEPTH = 2  # <robot><joint>; joints in <transmission> and <ros2_control> are deeper
+
+
+class UrdfCheck(NamedTuple):
+    """What a URDF says about a robot."""
+
+    problems: list[str]  # contradictions, one sentence each
+    tighter: list[str]  # limits that are tighter in the URDF
+    robot: Robot  # with the tighter limits of both
 
 
 class _Joint(NamedTuple):
@@ -58,33 +67,60 @@ class _Reader:
         return self
 
 
-def check(robot: Robot, text: str) -> list[str]:
-    """Return one sentence for each contradiction between a URDF and the robot."""
+def check(robot: Robot, text: str) -> UrdfCheck:
+    """Compare a URDF with the robot."""
+    joints = _read(text)
+    if isinstance(joints, str):
+        return UrdfCheck([joints], [], robot)
+    limits = robot.limits
+    rows = {
+        'lower': list(limits.position.lower),
+        'upper': list(limits.position.upper),
+        'velocity': list(limits.velocity),
+    }
+    problems, tighter = list[str](), list[str]()
+    for i, name in enumerate(robot.commanded):
+        if name in joints.duplicates:
+            problems.append(f'the URDF has joint {name!r} more than once')
+        elif name not in joints.joints:
+            known = _clip(unknown('joint', name, joints.joints))
+            problems.append(f'the URDF lacks a joint: {known}')
+        else:
+            problems += _compare(robot, i, joints.joints[name], rows, tighter)
+    if tighter and not problems:
+        position = dataclasses.replace(
+            limits.position, lower=tuple(rows['lower']), upper=tuple(rows['upper'])
+        )
+        limits = dataclasses.replace(limits, position=position, velocity=tuple(rows['velocity']))
+        try:
+            robot = dataclasses.replace(robot, limits=limits)
+        except ConfigError as error:
+            problems.append(
+                f'with the tighter limits of the URDF robot {robot.name!r} has {error}'
+            )
+    return UrdfCheck(problems, tighter, robot)
+
+
+def _read(text: str) -> '_Reader | str':
+    """Return the joints of a URDF, or why it cannot be read."""
     if len(text) > MAX_CHARACTERS:
-        return [f'the URDF has {len(text)} characters; at most {MAX_CHARACTERS} are read']
+        return f'the URDF has {len(text)} characters; at most {MAX_CHARACTERS} are read'
     if '<!DOCTYPE' in text:
-        return ['the URDF has a DOCTYPE, which is refused: remove it']
+        return 'the URDF has a DOCTYPE, which is refused: remove it'
     try:
         parser = ET.XMLParser(target=_Reader())
         for begin in range(0, len(text), _CHUNK):
             parser.feed(text[begin : begin + _CHUNK])
         reader: _Reader = parser.close()  # type: ignore[assignment]  # the target's result
     except (ET.ParseError, ValueError) as error:  # ValueError: half a surrogate pair
-        return [f'the URDF cannot be read: {_clip(str(error))}']
-    problems = []
-    for i, name in enumerate(robot.commanded):
-        if name in reader.duplicates:
-            problems.append(f'the URDF has joint {name!r} more than once')
-        elif name not in reader.joints:
-            known = _clip(unknown('joint', name, reader.joints))
-            problems.append(f'the URDF lacks a joint: {known}')
-        else:
-            problems += _compare(robot, i, reader.joints[name])
-    return problems
+        return f'the URDF cannot be read: {_clip(str(error))}'
+    return reader
 
 
-def _compare(robot: Robot, i: int, joint: _Joint) -> list[str]:
-    """Return the contradictions of one joint."""
+def _compare(
+    robot: Robot, i: int, joint: _Joint, rows: dict[str, list[float]], tighter: list[str]
+) -> list[str]:
+    """Return the contradictions of one joint; note tighter limits, and write them to the rows."""
     name, limits = robot.commanded[i], robot.limits
     if joint.kind not in _MOVING:
         return [
@@ -109,7 +145,8 @@ def _compare(robot: Robot, i: int, joint: _Joint) -> list[str]:
             continue
         if sign * (value - theirs) > TOLERANCE:
             allowed = f'a {words} {value:g}, the URDF only {theirs:g}'
-            problems.append(f'joint {name!r}: robot {robot.name!r} allows {allowed}')
+            tighter.append(f'joint {name!r}: robot {robot.name!r} allows {allowed}')
+            rows[key][i] = theirs
     return problems
 
 

@@ -84,7 +84,7 @@ def test_the_measured_robot_follows_plans_when_armed(harness, command_loop):
 
     harness.feeds.append(lambda: sender.publish(convert.write_plan(robot, plan())))
     harness.spin_until(lambda: command_loop.commander.ready)
-    command_loop.arm()
+    command_loop.arm(command_loop.robot)
     harness.spin_until(lambda: applied and np.allclose(applied[-1].velocity, SPEED))
     assert command_loop.commander.machine.phase is Phase.MOVING
     moved = command_loop.backend.states[-1].position - np.array(robot.home)

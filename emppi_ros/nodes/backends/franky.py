@@ -231,7 +231,10 @@ def _check_urdf(robot: Robot, urdf: str) -> list[str]:
     """Return how a robot's own URDF, if it has one, contradicts the configuration."""
     for i, name in enumerate(robot.commanded, 1):  # the URDF may have no prefix
         urdf = urdf.replace(f'name="joint{i}"', f'name="{name}"')
-    return urdf_check.check(robot, urdf) if urdf else []
+    if not urdf:
+        return []
+    found = urdf_check.check(robot, urdf)
+    return found.problems + found.tighter
 
 
 def _one_line(error: Exception) -> str:

@@ -22,6 +22,7 @@ from emppi_ros.nodes.common.diagnostics import Durations
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN
 from emppi_ros.nodes.common.joint_states import JointStateReader
 from emppi_ros.nodes.common.polling import Loop, PeriodEstimator, PolledSubscription
+from emppi_ros.robots.robot import Robot
 from emppi_ros.tasks.task import Task
 
 _LONGEST_BRAKING_S = 3.0
@@ -149,8 +150,12 @@ class CommandLoop:
         self.backend.close()
         self._node.destroy_publisher(self._applied)
 
-    def arm(self) -> None:
-        """Follow plans from now on; ArmError says what prevents it."""
+    def arm(self, robot: Robot) -> None:
+        """
+        Follow plans from now on; ArmError says what prevents it.
+
+        `robot` has the limits to keep, those of the task's robot or tighter ones.
+        """
         self._await_prompt_state()
         with self.lock:
             if text := self.backend.fault():
@@ -160,6 +165,7 @@ class CommandLoop:
             self._check_clock()
             if text := self.backend.refusal():
                 raise ArmError(text)
+            self.commander.limit(robot)
             self.commander.arm(self.clock.now())
 
     def disarm(self) -> None:

@@ -66,7 +66,9 @@ class GraphMonitor:
     def __init__(
         self, node: Node, robot: Robot, backend: Backend, joints_profile: QoSProfile
     ) -> None:
-        self._node, self._robot = node, robot
+        self._node, self._yaml_robot = node, robot
+        self.robot = robot  # with the tighter limits of its YAML and its URDF
+        self.tighter: list[str] = []  # in the URDF
         self._description_problems: list[GraphProblem] = []
         joint_states = TopicSpec(robot.topics.joint_states, JointState, joints_profile)
         subscriptions = [
@@ -100,9 +102,10 @@ class GraphMonitor:
         self._node.destroy_subscription(self._subscription)
 
     def _receive_description(self, message: String) -> None:
+        found = urdf_check.check(self._yaml_robot, message.data)
+        self.robot, self.tighter = found.robot, found.tighter
         self._description_problems = [
-            GraphProblem(MODEL, f'{DESCRIPTION}: {text}')
-            for text in urdf_check.check(self._robot, message.data)
+            GraphProblem(MODEL, f'{DESCRIPTION}: {text}') for text in found.problems
         ]
 
 

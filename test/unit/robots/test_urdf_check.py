@@ -37,8 +37,12 @@ def urdf(**changes):
     return root
 
 
-def check(root, robot=FR3):
+def compare(root, robot=FR3):
     return urdf_check.check(robot, ET.tostring(root, encoding='unicode'))
+
+
+def check(root, robot=FR3):
+    return compare(root, robot).problems
 
 
 def joint(root):
@@ -59,14 +63,26 @@ def test_a_limit_is_compared_to_a_thousandth(key, tighter):
     limits = FR3.limits
     ours = limits.velocity if key == 'velocity' else getattr(limits.position, key)
     theirs = ours[INNER] + (tighter if key == 'lower' else -tighter)
-    problems = check(urdf(**{key: theirs}))
-    assert len(problems) == (tighter > 1e-3)
+    found = compare(urdf(**{key: theirs}))
+    assert len(found.tighter) == (tighter > 1e-3)
     what = {'lower': 'position down to', 'upper': 'position up to', 'velocity': 'velocity up to'}
-    for text in problems:
+    for text in found.tighter:
         assert text == (
             f"joint {NAMES[INNER]!r}: robot 'fr3' allows a {what[key]} {ours[INNER]:g}, the URDF "
             f'only {theirs:g}'
         )
+    if not found.problems:  # home is within the tighter limits
+        limits = found.robot.limits
+        now = limits.velocity if key == 'velocity' else getattr(limits.position, key)
+        assert now[INNER] == (theirs if found.tighter else ours[INNER])
+        assert now[:INNER] + now[INNER + 1 :] == ours[:INNER] + ours[INNER + 1 :]
+
+
+def test_tighter_limits_that_exclude_home_are_a_contradiction():
+    (text,) = check(urdf(upper=FR3.home[INNER] - 0.1))
+    assert text.startswith("with the tighter limits of the URDF robot 'fr3' has home")
+    (text,) = check(urdf(lower=-1.0, upper=-2.0))
+    assert 'every lower must be below its upper' in text
 
 
 def test_a_missing_joint_is_named_with_the_nearest_that_there_is():
@@ -125,8 +141,9 @@ def test_a_limit_that_is_left_out_is_0_for_positions_and_an_error_for_velocity()
         home=tuple((low + up) / 2 for low, up in zip(tight.lower, tight.upper, strict=True)),
     )
     assert check(urdf(upper=None), robot) == []
-    (text,) = check(urdf(lower=None), robot)
-    assert 'down to' in text and 'only 0' in text
+    found = compare(urdf(lower=None), robot)
+    assert 'down to' in found.tighter[0] and 'only 0' in found.tighter[0]
+    assert found.problems  # nothing remains between 0 and -0.2
     (text,) = check(urdf(velocity=None))
     assert 'velocity' in text
 
@@ -148,7 +165,7 @@ def test_a_limit_that_is_left_out_is_0_for_positions_and_an_error_for_velocity()
     ids=lambda text: repr(text[:12]),
 )
 def test_what_is_no_urdf_is_a_sentence(text, words):
-    (problem,) = urdf_check.check(FR3, text)
+    (problem,) = urdf_check.check(FR3, text).problems
     assert words in problem and len(problem) < 400
 
 
@@ -158,10 +175,10 @@ def test_entities_that_grow_are_never_read():
         f'<!DOCTYPE robot [{entities}]><robot>&e11;</robot>',
         '<!DOCTYPE robot SYSTEM "file:///etc/passwd"><robot/>',
     ):
-        (problem,) = urdf_check.check(FR3, text)
+        (problem,) = urdf_check.check(FR3, text).problems
         assert 'DOCTYPE' in problem
     # without one there are no entities but the five of XML
-    assert 'cannot be read' in urdf_check.check(FR3, f'<robot>{entities}</robot>')[0]
+    assert 'cannot be read' in urdf_check.check(FR3, f'<robot>{entities}</robot>').problems[0]
 
 
 def test_a_deep_and_a_wide_text_take_little_memory():
@@ -169,7 +186,7 @@ def test_a_deep_and_a_wide_text_take_little_memory():
     wide = '<robot>' + '<link/>' * 300_000 + '</robot>'
     for text, words in ((deep, 'deeper than 100'), (wide, 'lacks a joint')):
         tracemalloc.start()
-        assert words in urdf_check.check(FR3, text)[0]
+        assert words in urdf_check.check(FR3, text).problems[0]
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 5e6  # bytes: 3e6 for one piece nested all through; a tree takes 2e7
@@ -177,7 +194,7 @@ def test_a_deep_and_a_wide_text_take_little_memory():
 
 @given(st.text(max_size=50))
 def test_any_text_is_answered(text):
-    assert urdf_check.check(FR3, text)
+    assert urdf_check.check(FR3, text).problems
 
 
 WORDS = st.sampled_from(
@@ -188,5 +205,5 @@ WORDS = st.sampled_from(
 
 @given(st.lists(WORDS, max_size=12))
 def test_anything_like_a_urdf_is_answered(parts):
-    assert all(urdf_check.check(FR3, ''.join(['<robot>', *parts])))
-    assert all(urdf_check.check(FR3, ''.join(['<robot>', *parts, '</robot>'])))
+    for end in ('', '</robot>'):
+        assert all(urdf_check.check(FR3, ''.join(['<robot>', *parts, end])).problems)
