@@ -13,20 +13,11 @@ from emppi_ros.core import paths
 from emppi_ros.tasks.task import load_task
 
 CHECKOUT = paths.PACKAGE.parent
-# a new study is one module of benchmarks/studies and one name here
-STUDIES = (
-    'paper',
-    'belief',
-    'robustness',
-    'real',
-    'articulate',
-    'video',
-    'peers',
-    'track',
-    'watched',
+STUDIES = tuple(
+    sorted(path.stem for path in (CHECKOUT / 'benchmarks' / 'studies').glob('[a-z]*.py'))
 )
 _ELSEWHERE = (
-    f'The studies {", ".join(STUDIES)} are not installed: run them in a checkout of the '
+    'Studies, such as paper and belief, are not installed: run them in a checkout of the '
     'repository, with `pip install -e .` there.'
 )
 
