@@ -64,16 +64,19 @@ def test_a_name_and_a_module_make_a_backend_for_robots_and_the_bridge(harness, m
     harness.spin_until(lambda: node.command_loop.backend.commands)
 
 
-def _feed(harness, task, delay=lambda: 0.0):
+def _feed(harness, task, delay=lambda: 0.0, every_s=0.0):
     """Pretend to be a robot that stays at home, whose stamps are old by a delay [s]."""
     robot = task.robot
     states = harness.publisher(JointState, 'joint_states', qos.SENSOR)
-    home = np.array(robot.home)
-    harness.feeds.append(
-        lambda: states.publish(
-            convert.write_joints(robot, harness.now() - delay(), home, np.zeros_like(home))
-        )
-    )
+    home, last = np.array(robot.home), [-np.inf]
+
+    def send():
+        if harness.now() - last[0] >= every_s:
+            last[0] = harness.now()
+            stamp = harness.now() - delay()
+            states.publish(convert.write_joints(robot, stamp, home, np.zeros_like(home)))
+
+    harness.feeds.append(send)
 
 
 def _follow(harness, task):
@@ -161,6 +164,16 @@ def test_arming_tells_late_joint_states_from_a_clock_that_is_off(harness):
     prompt_from = harness.now() + 0.3
     _arm(harness, applied)
     assert harness.now() >= prompt_from  # it waited
+
+
+def test_joint_states_that_are_too_rare_are_refused_with_the_rate_that_is_needed(harness):
+    task = harness.publish_task('panda_push')
+    applied = harness.listen(JointState, 'emppi/applied')
+    harness.spawn(NodeSpec('bridge', {'backend': 'dry-run', 'state_timeout_s': 0.09}))
+    _feed(harness, task, every_s=0.06)
+    harness.spin_until(lambda: len(applied) > 100)
+    answer = harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True))
+    assert not answer.success and 'times a second, at least 22 are needed' in answer.message
 
 
 def _speeds(task, states, since=-np.inf):

@@ -1,6 +1,7 @@
 """Connect the commander to ROS: joint states and plans in, commands out, at a fixed rate."""
 
 from collections import deque
+import math
 import threading
 import time
 
@@ -31,6 +32,7 @@ _RESTS = 10  # commands of rest before stopping: the last ones may be lost with 
 _WAIT = 0.8  # share of a period in which to wait for a joint state that is due
 _POLL_S = 2.5e-4  # between two polls while waiting for it
 _SIMULATED_SLACK_S = 0.1
+_STATES_IN_TIME = 2.0  # joint states within their timeout, at least
 _CLOCK_COUNT = 250  # joint states whose stamps are compared with the clock
 _CLOCK_WAIT_S = 1.0  # for one that arrives without delay
 
@@ -162,6 +164,7 @@ class CommandLoop:
                 raise ArmError(f'{text}. Disarm to acknowledge this, then arm again')
             if self._reset_until is not None:
                 raise ArmError('the simulator is resetting the robot')
+            self._check_rate()
             self._check_clock()
             if text := self.backend.refusal():
                 raise ArmError(text)
@@ -199,6 +202,15 @@ class CommandLoop:
             if ahead >= -slack:
                 return
             time.sleep(self._period)
+
+    def _check_rate(self) -> None:
+        """Raise ArmError if joint states are so rare that the loss of one would be a fault."""
+        interval, timeout = self._regular.interval_s, self._config.state_timeout_s
+        if math.isfinite(interval) and _STATES_IN_TIME * interval > timeout:
+            raise ArmError(
+                f'joint states arrive {1.0 / interval:.0f} times a second, at least '
+                f'{_STATES_IN_TIME / timeout:.0f} are needed (state_timeout_s: {timeout:g})'
+            )
 
     def _check_clock(self) -> None:
         """Raise ArmError if the backend relies on the robot's clock, and it is off."""

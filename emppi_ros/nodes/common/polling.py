@@ -20,6 +20,7 @@ from emppi_ros.nodes.common import qos
 
 _SHIFT = 2e-3  # of a period per cycle: less than the jitter of the cycles
 _MAX_WAIT_S = 1e-3
+_PAUSE_S = 1.0  # between two arrivals: they begin anew
 _ROUNDING_S = 1e-9  # of moments, and of clocks with steps
 _NAP_S = 0.05  # longest sleep of a loop, after which it looks whether to stop
 _SIMULATED_NAP_S = 1e-3  # simulated time may be faster
@@ -113,12 +114,20 @@ class PeriodEstimator:
     def __init__(self) -> None:
         self._last, self._interval = -math.inf, math.inf
 
+    @property
+    def interval_s(self) -> float:
+        """The mean time between arrivals [s]; infinite before two, and after a pause."""
+        return self._interval
+
     def note(self, time_s: float) -> None:
         """Record an arrival."""
-        gap = time_s - self._last
-        has_interval = math.isfinite(self._interval)
-        self._interval = 0.9 * self._interval + 0.1 * gap if has_interval else gap
-        self._last = time_s
+        gap, self._last = time_s - self._last, time_s
+        if gap > _PAUSE_S:
+            self._interval = math.inf
+        elif math.isfinite(self._interval):
+            self._interval = 0.9 * self._interval + 0.1 * gap
+        else:
+            self._interval = gap
 
     def shift(self, period_s: float, waited_s: float) -> float:
         """
