@@ -42,8 +42,8 @@ def compute_all(
     threads = threads_of(work)
     with connected(scheduler) as client:
         futures = [client.submit(work, item, *threads, pure=False) for item in items]
-        results = as_completed(futures, with_results=True)
-        yield from watched(lambda: (result for _, result in results), lambda: trouble(client))
+        done = as_completed(futures, client.loop)
+        yield from watched(lambda: (future.result() for future in done), lambda: trouble(client))
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def _hush() -> None:
 
 
 def _check(client: Client, where: str) -> None:
-    """Raise ClusterError if no worker has this package, or joblib has too few threads."""
+    """Raise ClusterError if no worker has this package."""
     try:
         # an adaptive cluster starts its first worker for this; the task is a built-in, as workers
         # without this package could not unpickle ours

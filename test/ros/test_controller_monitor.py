@@ -5,6 +5,7 @@ import time
 from action_msgs.msg import GoalStatus, GoalStatusArray
 import numpy as np
 import pytest
+from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.bridge.joint_trajectory import MotionState
@@ -41,11 +42,14 @@ class Controller:
         self.sent_at = 0.0
         harness.spin_until(lambda: self.publisher.get_subscription_count() > 0)
 
-    def load(self):
-        """Subscribe to trajectories, as a loaded controller does."""
-        self.harness.listen(JointTrajectory, TOPIC)
-        tester = self.harness.tester
-        self.harness.spin_until(lambda: tester.count_subscribers(TOPIC) > 0)
+    def load(self, name='joint_trajectory_controller'):
+        """Subscribe to trajectories, as a loaded controller does by its own node."""
+        harness = self.harness
+        node = Node(name, context=harness.context)
+        harness.nodes.append(node)
+        node.create_subscription(JointTrajectory, TOPIC, lambda _: None, qos.DEFAULT)
+        look = harness.tester.get_subscriptions_info_by_topic
+        harness.spin_until(lambda: [info.node_name for info in look(TOPIC)] == [name])
 
     def reference(self, now):
         return np.arange(N) * 0.1 + SPEED * (now - self.began)
@@ -98,6 +102,11 @@ def test_a_controller_that_is_not_loaded_or_not_active_is_refused(controller):
     time.sleep(0.6)
     controller.monitor.poll()
     assert 'publishes no state' in controller.monitor.refusal()
+
+
+def test_another_simulator_need_not_say_what_it_follows(controller):
+    controller.load('some_simulator')
+    assert controller.monitor.refusal() == ''
 
 
 def test_a_slow_scaled_or_wrong_controller_is_refused_with_the_number(controller):

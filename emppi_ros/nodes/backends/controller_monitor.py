@@ -2,7 +2,8 @@
 Watch the joint_trajectory_controller that follows the trajectories of the bridge.
 
 Its state (control_msgs, which comes with ros2_control) tells whether it is active, and what it
-follows. Where control_msgs is not installed, only subscribers and goals are checked.
+follows. Where control_msgs is not installed, or something else stands in for the controller, only
+subscribers and goals are checked.
 """
 
 from collections import deque
@@ -87,14 +88,17 @@ class ControllerMonitor:
 
     def refusal(self) -> str:
         """Return why the controller would not follow trajectories."""
-        if self._node.count_subscribers(self._topic) == 0:
+        subscribers = self._node.get_subscriptions_info_by_topic(self._topic)
+        if not subscribers:
             return (
                 f'nobody subscribes to {self._topic}: is the controller {self.name!r} loaded? '
                 '`ros2 control list_controllers` shows it'
             )
         if self._goal:
             return self._goal_text()
-        if self._states is None:
+        name = self.name.rpartition('/')[2]  # of the controller's node
+        is_controller = any(subscriber.node_name == name for subscriber in subscribers)
+        if self._states is None or (self._state is None and not is_controller):
             return ''
         if self._states.age > _ACTIVE_S:
             return (
