@@ -72,9 +72,9 @@ class ScenePublisher:
     def _check_description(self) -> None:
         """Publish the scene as URDF unless another node describes the robot."""
         if not self._described and self._node.count_publishers(DESCRIPTION) == 0:
+            self._described = True  # before a description of others may arrive
             frames = transforms.scene_frames(self._node, self._task)
             self._publisher.publish(String(data=frames.description()))
-            self._described = True
 
     def _repeat(self, message: String) -> None:
         self._described = False
