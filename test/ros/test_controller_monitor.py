@@ -155,3 +155,13 @@ def test_another_reference_than_what_was_sent_is_a_fault_of_two_states(controlle
     controller.run(50)
     controller.offset = 0.004
     assert 'follows something else' in controller.run(5)
+
+
+def test_nothing_is_to_be_sent_to_a_silent_controller_and_then_it_holds(controller):
+    controller.run(50)
+    assert not controller.monitor.silent
+    controller.active, controller.stopped = False, controller.clock.now()
+    time.sleep(0.015)  # too short for the arm to be far behind
+    assert controller.monitor.silent
+    controller.active = True  # it holds where the arm is
+    assert 'follows something else' in controller.run(2)

@@ -29,6 +29,7 @@ _SILENT_S, _LOST_S = 0.01, 0.1  # age that is a fault if the arm does not follow
 _APART = 3e-3  # rad or m: of arm and reference, since the newest state
 _OFF = 2e-3  # rad or m: of the controller's reference from what was sent
 _AWAY_S = 0.04  # between two cycles: then this process was interrupted, not the controller
+_MISSED = 2.5  # periods of the controller, of a silence
 _LEAST_HZ = 90.0  # of the controller
 _SCALED = 0.01  # deviation from full speed
 _HISTORY = 64  # cycles
@@ -69,9 +70,9 @@ class ControllerMonitor:
         )
         self._goal = False  # whether another client's goal is under way
         self._state: Any = None  # the newest message
-        self._is_new = False  # whether it arrived in this cycle
+        self._is_new = self._resumes = False  # whether it arrived in this cycle, after a silence
         self._polled_at = self._resumed_at = time.monotonic()  # after an interruption of ours
-        self._count, self._counted = 0, deque[tuple[float, int]](maxlen=_HISTORY)  # of states
+        self._count, self._counted = 0, deque[tuple[int, float, float]](maxlen=_HISTORY)
         self._sent = deque[tuple[float, Array]](maxlen=_HISTORY)  # time, and position in force
         self._gap: Array | None = None  # (joints,) of arm and reference at the newest state
         self._deviations = 0  # states in a row with another reference than what was sent
@@ -131,18 +132,18 @@ class ControllerMonitor:
         if self._states is None or self._state is None:
             return ''
         gap = position - in_force
-        silence = min(self._states.age, time.monotonic() - self._resumed_at)
+        silence = self._silence()
         if self._is_new or self._gap is None:
             self._gap = gap
             self._deviations = self._deviations + 1 if self._deviates() else 0
-            if self._deviations > 1:
+            if self._deviations > (0 if self._resumes else 1):
                 return (
                     f'{self.name} follows something else than the trajectories that were sent: '
                     'does another client command it, or did it restart?'
                 )
             return self._scaling_text()
         apart = float(np.max(np.abs(gap - self._gap)))
-        if silence > _LOST_S or (silence > _SILENT_S and apart > _APART):
+        if silence > _LOST_S or (self.silent and apart > _APART):
             return (
                 f'{self.name} has sent no state for {1e3 * silence:.0f} ms, and the arm is '
                 f'{1e3 * apart:.0f} mrad (or mm) from its reference: was the controller '
@@ -150,9 +151,26 @@ class ControllerMonitor:
             )
         return ''
 
+    @property
+    def silent(self) -> bool:
+        """
+        Whether the controller sends no state now; until it does, nothing is to be sent to it.
+
+        It may have been deactivated. Active again, it holds the arm where it is, and would follow
+        a new trajectory with a step.
+        """
+        if self._state is None:
+            return False
+        return self._silence() > max(_SILENT_S, _MISSED / self._rate(clock=2))
+
+    def _silence(self) -> float:
+        """Return for how long no state has arrived [s], but for interruptions of this process."""
+        assert self._states is not None
+        return min(self._states.age, time.monotonic() - self._resumed_at)
+
     def poll(self) -> None:
         """Take messages; to be called in every cycle, so that their ages are true."""
-        now = time.monotonic()
+        now, self._resumes = time.monotonic(), self.silent
         if now - self._polled_at > _AWAY_S:
             self._resumed_at = now
         self._polled_at = now
@@ -163,7 +181,8 @@ class ControllerMonitor:
         self._is_new = data is not None
         if data is not None:
             self._state = deserialize_message(data, JointTrajectoryControllerState)
-            self._counted.append((convert.to_seconds(self._state.header.stamp), self._count))
+            stamp = convert.to_seconds(self._state.header.stamp)
+            self._counted.append((self._count, stamp, now))
 
     def _take_state(self, data: bytes, _sent_ns: int, _received_ns: int) -> None:
         self._newest, self._count = data, self._count + 1
@@ -171,10 +190,11 @@ class ControllerMonitor:
     def _take_goals(self, message: GoalStatusArray) -> None:
         self._goal = any(status.status in _UNDER_WAY for status in message.status_list)
 
-    def _rate(self) -> float:
-        """Return the states per second; infinite before there are two."""
-        (begin, first), (end, last) = self._counted[0], self._counted[-1]
-        return (last - first) / (end - begin) if end > begin else math.inf
+    def _rate(self, clock: int = 1) -> float:
+        """Return states per second, of their stamps or (2) of this computer; infinite at first."""
+        first, last = self._counted[0], self._counted[-1]
+        elapsed = last[clock] - first[clock]
+        return (last[0] - first[0]) / elapsed if elapsed > 0.0 else math.inf
 
     def _deviates(self) -> bool:
         """Return whether the controller's reference is not what was sent for its time."""

@@ -79,7 +79,7 @@ class TrajectoryBackend(Backend):
             stamp = self._stamps.at(cycle.time, moving=state.rests == 0)
             message = convert.write_trajectory(self._robot, trajectory, stamp)
             # checked last: if the bridge was interrupted, the robot keeps the last trajectory
-            if not self.is_late(self._clock.now()):
+            if not self._monitor.silent and not self.is_late(self._clock.now()):
                 self._state = state
                 self._publisher.publish(message)
         return trajectory_stream.in_force(self._state, cycle.time).velocity
