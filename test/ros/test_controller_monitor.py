@@ -102,6 +102,9 @@ def test_a_controller_that_is_not_loaded_or_not_active_is_refused(controller):
     time.sleep(0.6)
     controller.monitor.poll()
     assert 'publishes no state' in controller.monitor.refusal()
+    controller.active = True
+    controller.run(5)
+    assert controller.monitor.refusal() == ''  # its rate does not contain the pause
 
 
 def test_another_simulator_need_not_say_what_it_follows(controller):

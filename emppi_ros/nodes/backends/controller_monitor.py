@@ -175,13 +175,17 @@ class ControllerMonitor:
             self._resumed_at = now
         self._polled_at = now
         self._goals.poll()
+        paused = False
         if self._states is not None:
+            paused = self._states.age > _ACTIVE_S
             self._states.poll()
         data, self._newest = self._newest, None
         self._is_new = data is not None
         if data is not None:
             self._state = deserialize_message(data, JointTrajectoryControllerState)
             stamp = convert.to_seconds(self._state.header.stamp)
+            if paused:  # the rate is not that of a time when it was not active
+                self._counted.clear()
             self._counted.append((self._count, stamp, now))
 
     def _take_state(self, data: bytes, _sent_ns: int, _received_ns: int) -> None:
