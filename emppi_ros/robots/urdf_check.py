@@ -16,6 +16,11 @@ from emppi_ros.robots.robot import Robot
 MAX_CHARACTERS = 10_000_000
 TOLERANCE = 1e-3  # rad or m, and per second: two files may round differently
 _MOVING = ('revolute', 'prismatic')
+_LIMITS = {  # words for a limit, and the sign of a looser one
+    'lower': ('position down to', -1.0),
+    'upper': ('position up to', 1.0),
+    'velocity': ('velocity up to', 1.0),
+}
 _DEEPEST = 100
 _CHUNK = 1 << 16  # characters parsed at a time
 _JOINT_DEPTH = 2  # <robot><joint>; joints in <transmission> and <ros2_control> are deeper
@@ -69,9 +74,10 @@ class _Reader:
 
 def check(robot: Robot, text: str) -> UrdfCheck:
     """Compare a URDF with the robot."""
-    joints = _read(text)
-    if isinstance(joints, str):
-        return UrdfCheck([joints], [], robot)
+    try:
+        reader = _read(text)
+    except ValueError as error:
+        return UrdfCheck([str(error)], [], robot)
     limits = robot.limits
     rows = {
         'lower': list(limits.position.lower),
@@ -80,13 +86,21 @@ def check(robot: Robot, text: str) -> UrdfCheck:
     }
     problems, tighter = list[str](), list[str]()
     for i, name in enumerate(robot.commanded):
-        if name in joints.duplicates:
+        if name in reader.duplicates:
             problems.append(f'the URDF has joint {name!r} more than once')
-        elif name not in joints.joints:
-            known = _clip(unknown('joint', name, joints.joints))
+            continue
+        if name not in reader.joints:
+            known = _clip(unknown('joint', name, reader.joints))
             problems.append(f'the URDF lacks a joint: {known}')
-        else:
-            problems += _compare(robot, i, joints.joints[name], rows, tighter)
+            continue
+        written, wrong = _read_limits(name, reader.joints[name])
+        problems += wrong
+        for key, theirs in written.items():
+            words, sign = _LIMITS[key]
+            if sign * (rows[key][i] - theirs) > TOLERANCE:
+                allowed = f'a {words} {rows[key][i]:g}, the URDF only {theirs:g}'
+                tighter.append(f'joint {name!r}: robot {robot.name!r} allows {allowed}')
+                rows[key][i] = theirs
     if tighter and not problems:
         position = dataclasses.replace(
             limits.position, lower=tuple(rows['lower']), upper=tuple(rows['upper'])
@@ -101,53 +115,38 @@ def check(robot: Robot, text: str) -> UrdfCheck:
     return UrdfCheck(problems, tighter, robot)
 
 
-def _read(text: str) -> '_Reader | str':
-    """Return the joints of a URDF, or why it cannot be read."""
+def _read(text: str) -> _Reader:
+    """Return the joints of a URDF; ValueError says why it cannot be read."""
     if len(text) > MAX_CHARACTERS:
-        return f'the URDF has {len(text)} characters; at most {MAX_CHARACTERS} are read'
+        raise ValueError(f'the URDF has {len(text)} characters; at most {MAX_CHARACTERS} are read')
     if '<!DOCTYPE' in text:
-        return 'the URDF has a DOCTYPE, which is refused: remove it'
+        raise ValueError('the URDF has a DOCTYPE, which is refused: remove it')
     try:
         parser = ET.XMLParser(target=_Reader())
         for begin in range(0, len(text), _CHUNK):
             parser.feed(text[begin : begin + _CHUNK])
         reader: _Reader = parser.close()  # type: ignore[assignment]  # the target's result
     except (ET.ParseError, ValueError) as error:  # ValueError: half a surrogate pair
-        return f'the URDF cannot be read: {_clip(str(error))}'
+        raise ValueError(f'the URDF cannot be read: {_clip(str(error))}') from None
     return reader
 
 
-def _compare(
-    robot: Robot, i: int, joint: _Joint, rows: dict[str, list[float]], tighter: list[str]
-) -> list[str]:
-    """Return the contradictions of one joint; note tighter limits, and write them to the rows."""
-    name, limits = robot.commanded[i], robot.limits
+def _read_limits(name: str, joint: _Joint) -> tuple[dict[str, float], list[str]]:
+    """Return the limits of a joint by key of `_LIMITS`, and what is wrong with the joint."""
     if joint.kind not in _MOVING:
-        return [
-            f'joint {name!r} is {_clip(joint.kind) or "of no type"} in the URDF; expected '
-            f'{" or ".join(_MOVING)}'
-        ]
+        kind = _clip(joint.kind) or 'of no type'
+        return {}, [f'joint {name!r} is {kind} in the URDF; expected {" or ".join(_MOVING)}']
     if joint.limit is None:
-        return [f'joint {name!r} has no <limit> in the URDF']
+        return {}, [f'joint {name!r} has no <limit> in the URDF']
     written = {'lower': '0', 'upper': '0', 'velocity': '', **joint.limit}  # URDF's defaults
-    ours = {
-        'lower': (limits.position.lower[i], 'position down to', -1.0),
-        'upper': (limits.position.upper[i], 'position up to', 1.0),
-        'velocity': (limits.velocity[i], 'velocity up to', 1.0),
-    }
-    problems = []
-    for key, (value, words, sign) in ours.items():
+    limits, problems = dict[str, float](), list[str]()
+    for key in _LIMITS:
         try:
-            theirs = finite(written[key])
+            limits[key] = finite(written[key])
         except ValueError:
-            found = f'limit {key}={_clip(repr(written[key]))} in the URDF'
-            problems.append(f'joint {name!r} has {found}; expected a finite number')
-            continue
-        if sign * (value - theirs) > TOLERANCE:
-            allowed = f'a {words} {value:g}, the URDF only {theirs:g}'
-            tighter.append(f'joint {name!r}: robot {robot.name!r} allows {allowed}')
-            rows[key][i] = theirs
-    return problems
+            text = f'limit {key}={_clip(repr(written[key]))} in the URDF'
+            problems.append(f'joint {name!r} has {text}; expected a finite number')
+    return limits, problems
 
 
 def _clip(text: str) -> str:

@@ -233,8 +233,8 @@ def _check_urdf(robot: Robot, urdf: str) -> list[str]:
         urdf = urdf.replace(f'name="joint{i}"', f'name="{name}"')
     if not urdf:
         return []
-    found = urdf_check.check(robot, urdf)
-    return found.problems + found.tighter
+    compared = urdf_check.check(robot, urdf)
+    return compared.problems + compared.tighter
 
 
 def _one_line(error: Exception) -> str:

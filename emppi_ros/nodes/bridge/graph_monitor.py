@@ -30,6 +30,7 @@ from emppi_ros.nodes.common.inputs import PLAN
 from emppi_ros.nodes.topics.task import TOPIC
 from emppi_ros.robots import urdf_check
 from emppi_ros.robots.robot import Robot
+from emppi_ros.robots.urdf_check import UrdfCheck
 
 DESCRIPTION = 'robot_description'
 NO_PUBLISHER = 'no-publisher'
@@ -66,10 +67,8 @@ class GraphMonitor:
     def __init__(
         self, node: Node, robot: Robot, backend: Backend, joints_profile: QoSProfile
     ) -> None:
-        self._node, self._yaml_robot = node, robot
-        self.robot = robot  # with the tighter limits of its YAML and its URDF
-        self.tighter: list[str] = []  # in the URDF
-        self._description_problems: list[GraphProblem] = []
+        self._node, self._robot = node, robot
+        self.description = UrdfCheck([], [], robot)  # as none is published yet
         joint_states = TopicSpec(robot.topics.joint_states, JointState, joints_profile)
         subscriptions = [
             TopicSpec(TOPIC, String, qos.LATCHED),
@@ -85,7 +84,10 @@ class GraphMonitor:
 
     def check(self) -> None:
         """Update the problems."""
-        self.problems = check_topics(self._node, *self._topics) + self._description_problems
+        self.problems = check_topics(self._node, *self._topics)
+        self.problems += [
+            GraphProblem(MODEL, f'{DESCRIPTION}: {text}') for text in self.description.problems
+        ]
 
     @property
     def arm_refusal(self) -> str:
@@ -102,11 +104,7 @@ class GraphMonitor:
         self._node.destroy_subscription(self._subscription)
 
     def _receive_description(self, message: String) -> None:
-        found = urdf_check.check(self._yaml_robot, message.data)
-        self.robot, self.tighter = found.robot, found.tighter
-        self._description_problems = [
-            GraphProblem(MODEL, f'{DESCRIPTION}: {text}') for text in found.problems
-        ]
+        self.description = urdf_check.check(self._robot, message.data)
 
 
 def check_topics(

@@ -161,7 +161,7 @@ class BridgeNode(TaskFollowerNode):
             'input_error': loop.input_error,
             'graph': '; '.join(problem.text for problem in self.graph.problems),
             'custom_limits': '; '.join(loop.robot.custom_limits),
-            'tighter_limits': '; '.join(self.graph.tighter),
+            'tighter_limits': '; '.join(self.graph.description.tighter),
         }
         stopped = machine.engaged and machine.phase is not Phase.MOVING
         level = ERROR if machine.fault or stopped else OK
@@ -223,9 +223,9 @@ class BridgeNode(TaskFollowerNode):
                 self.graph.check()
                 if text := self.graph.arm_refusal:
                     raise ArmError(text)
-                loop.arm(self.graph.robot)
-                if self.graph.tighter:
-                    limits = '; '.join(self.graph.tighter)
+                description = self.graph.description
+                loop.arm(description.robot)
+                if limits := '; '.join(description.tighter):
                     self.get_logger().info(f'keeping tighter limits: {limits}')
         except EmppiError as error:
             message = f'cannot {"arm" if arms else "acknowledge"}: {error}'
