@@ -41,18 +41,18 @@ class SceneFrames:
         free = {name: item.body(task.model) for name, item in task.objects.items()}
         self._bodies = free | {name: item.body for name, item in task.jointed.items()}
         self._links = link_tree(task.model, self._root, prefix, list(self._bodies.values()))
-        shown = task.visual_model()
+        self._shown = task.visual_model()
         self._looks = [
             SceneFrame(name, link.name, IDENTITY)
             for link in self._links
-            for name in looks(shown, link)
+            for name in looks(self._shown, link)
             if name != link.name
         ]
 
     def description(self) -> str:
         """Return the scene as URDF, with the limits of the robot's YAML."""
         task = self._task
-        return to_urdf(task.visual_model(), self._links, task.name, _limits(task.robot))
+        return to_urdf(self._shown, self._links, task.name, _limits(task.robot))
 
     def links(self, joints: Array) -> list[SceneFrame]:
         """Return all links but the tracked objects, at joint positions (n,) of the robot."""
