@@ -1,9 +1,11 @@
 """Export a scene as MJCF with other parameter values."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import mujoco
 import numpy as np
+from numpy.typing import ArrayLike
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ParameterError, SceneError
@@ -69,12 +71,8 @@ def _write(spec: mujoco.MjSpec, parameter: Parameter, changed: mujoco.MjModel) -
     index = scene.find(changed, kind, parameter.of)
     item = getattr(spec, kind)(parameter.of)
     if field in ('body_mass', 'body_inertia', 'body_ipos'):
-        item.explicitinertial = True
-        item.mass = changed.body_mass[index]
-        item.inertia = changed.body_inertia[index]
-        item.ipos, item.iquat = changed.body_ipos[index], changed.body_iquat[index]
-        item.fullinertia[0] = np.nan
-        item.ialt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT
+        mass, moments = float(changed.body_mass[index]), changed.body_inertia[index]
+        set_inertia(item, mass, changed.body_ipos[index], moments, changed.body_iquat[index])
     elif field in ('jnt_type', 'jnt_axis', 'jnt_articulation'):
         item.type = mujoco.mjtJoint(int(changed.jnt_type[index]))
         item.axis = changed.jnt_axis[index]
@@ -84,8 +82,22 @@ def _write(spec: mujoco.MjSpec, parameter: Parameter, changed: mujoco.MjModel) -
     else:  # the attribute of the spec is called like the field of the model
         prefix, _, name = field.partition('_')
         row = int(np.argmax(changed.dof_jntid == index)) if prefix == 'dof' else index
-        value = getattr(changed, field)[row]
-        if np.ndim(value) < np.ndim(getattr(item, name)):  # constant term of a polynomial
-            getattr(item, name)[0] = value
-        else:
-            setattr(item, name, value)
+        set_value(item, name, getattr(changed, field)[row])
+
+
+def set_inertia(
+    item: mujoco.MjsBody, mass: float, centre: ArrayLike, moments: Array, quaternion: Array
+) -> None:
+    """Give a body a mass [kg], a centre (3,) [m], and moments (3,) [kg m^2] about axes."""
+    item.explicitinertial, item.mass, item.ipos = True, mass, centre
+    item.inertia, item.iquat = moments, quaternion
+    item.fullinertia[0] = np.nan
+    item.ialt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT
+
+
+def set_value(item: Any, name: str, value: float | Array) -> None:
+    """Set an attribute of a joint or geom; of a polynomial its constant term."""
+    if np.ndim(value) < np.ndim(getattr(item, name)):
+        getattr(item, name)[0] = value
+    else:
+        setattr(item, name, value)

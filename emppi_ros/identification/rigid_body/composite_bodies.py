@@ -237,13 +237,9 @@ def to_mjcf(
             _write_inertial(spec.body(name), body)
         for attribute, values in joints.items():
             for name, value in values.items():
-                before = getattr(spec.joint(name), attribute)
-                if isinstance(before, np.ndarray):  # damping, followed by nonlinear terms
-                    before[0] = value
-                else:
-                    setattr(spec.joint(name), attribute, value)
+                mjcf_export.set_value(spec.joint(name), attribute, value)
         text, back = mjcf_export.to_xml(spec, file, step_s)
-    except (ValueError, mujoco.FatalError, mujoco.UnexpectedError) as error:
+    except (ValueError, *scene.MUJOCO_ERRORS) as error:
         raise SceneError(f'{file.path}: cannot be written with other bodies: {error}') from None
     for name, body in bodies.items():
         index = scene.find(back, 'body', name)
@@ -272,8 +268,6 @@ def _inertia_matrix(body: BodyInertial) -> list[list[float]]:
 def _write_inertial(item: mujoco.MjsBody, body: BodyInertial) -> None:
     moments, axes = np.linalg.eigh(_inertia_matrix(body))
     axes[:, 0] *= np.sign(np.linalg.det(axes))
-    item.explicitinertial = True
-    item.mass, item.ipos, item.inertia = body.mass, body.centre, moments
-    mujoco.mju_mat2Quat(item.iquat, axes.ravel())
-    item.fullinertia[0] = np.nan
-    item.ialt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT
+    quaternion = np.empty(4)
+    mujoco.mju_mat2Quat(quaternion, axes.ravel())
+    mjcf_export.set_inertia(item, body.mass, body.centre, moments, quaternion)
