@@ -21,6 +21,7 @@ def test_every_block_is_marked(block):
     assert block.kind, f'{block.place}: add a comment with its kind (see test/docs/pages.py)'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('path', PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_the_blocks_of_a_page_do_what_it_says(path, tmp_path):
     if any(b.kind == 'run' and 'rclpy' in b.mark for b in blocks(path)):
@@ -45,6 +46,7 @@ def test_commands_have_the_names_and_options_that_are_written(block):
     assert not wrong, f'{block.place}: {wrong}'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('path', PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_commands_that_are_mentioned_exist(path):
     wrong = [error for s in spans(path) if s.startswith('emppi ') and (error := check_mention(s))]

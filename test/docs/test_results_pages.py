@@ -26,6 +26,7 @@ STUDIES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('folder', STUDIES)
 def test_a_page_is_that_of_its_published_rows(folder, tmp_path, monkeypatch):
     pictures = [ROOT / 'docs' / folder / f'{name}.png' for name in _articulations(folder)]

@@ -30,6 +30,7 @@ def read(site, name):
     return (site / name).read_text()
 
 
+@pytest.mark.slow
 def test_every_page_is_on_the_site(site):
     pages = {p.relative_to(ROOT / 'docs') for p in (ROOT / 'docs').rglob('*.md')}
     assert {p.with_suffix('.html') for p in pages} <= {

@@ -29,6 +29,7 @@ def test_an_example_is_short(path):
     assert len(path.read_text().splitlines()) <= MOST_LINES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', RUNS)
 def test_an_example_runs(name):
     options, expected = RUNS[name]

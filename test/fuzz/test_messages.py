@@ -116,6 +116,7 @@ def beliefs(rng):
 KINDS = [joints, applied, plans, trajectories, commands, poses, beliefs]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(0)
 def test_any_message_is_taken_legally_or_refused_by_name(capfd):
     rng = np.random.default_rng(20200127)

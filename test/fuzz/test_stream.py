@@ -90,6 +90,7 @@ def stream(robot, rng, count):
     return np.array(commands), plans
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize('name', ['panda', 'fr3'])
 def test_whatever_arrives_every_command_is_legal(name, capfd):

@@ -61,6 +61,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(task, 'load_robot', functools.cache(load_robot))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(0)
 def test_any_yaml_is_a_legal_object_or_a_named_error(quick, tmp_path, capfd):
     wrong, taken = [], 0
@@ -78,6 +79,7 @@ def test_any_yaml_is_a_legal_object_or_a_named_error(quick, tmp_path, capfd):
     print(f'{CASES} YAML texts: {taken} legal, {CASES - taken} refused by name, 0 others')
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(0)
 def test_any_request_is_a_task_that_can_be_gone_over_to_or_a_named_error(quick, capfd):
     running, wrong, refused = load_task('panda_push'), [], 0

@@ -151,6 +151,7 @@ def test_forward_drives_hardware_if_told_twice(harness):
     harness.spin_until(lambda: commands)
 
 
+@pytest.mark.slow
 def test_arming_tells_late_joint_states_from_a_clock_that_is_off(harness):
     task = harness.publish_task('panda_push')
     applied = harness.listen(JointState, 'emppi/applied')
@@ -166,6 +167,7 @@ def test_arming_tells_late_joint_states_from_a_clock_that_is_off(harness):
     assert harness.now() >= prompt_from  # it waited
 
 
+@pytest.mark.slow
 def test_joint_states_that_are_too_rare_are_refused_with_the_rate_that_is_needed(harness):
     task = harness.publish_task('panda_push')
     applied = harness.listen(JointState, 'emppi/applied')
@@ -206,6 +208,7 @@ def test_the_bridge_is_killed_in_motion(harness, backend, stops):
     assert np.all(speeds < 0.02) if stops else np.all(speeds > 0.08)
 
 
+@pytest.mark.slow
 def test_trajectories_stop_the_arm_of_a_bridge_that_hangs_and_it_goes_on_from_rest(harness):
     task = harness.publish_task('panda_push')
     states = harness.listen(JointState, 'joint_states', qos.SENSOR)
@@ -242,6 +245,7 @@ def test_a_robot_commanded_by_force_is_refused_by_trajectory(harness):
     harness.spin_until(lambda: 'commanded by velocity' in harness.says('bridge')[1])
 
 
+@pytest.mark.slow
 def test_trajectories_in_motion_lie_on_one_curve_to_the_nanosecond(harness):
     task = harness.publish_task('panda_push')
     applied = harness.listen(JointState, 'emppi/applied')

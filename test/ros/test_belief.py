@@ -129,6 +129,7 @@ def test_a_reset_need_not_wait_for_all_updates_that_are_due(harness, monkeypatch
     assert done.index('reset') % many != 0  # between two updates, not after the last one
 
 
+@pytest.mark.slow
 def test_what_nobody_predicted_leaves_the_belief_as_it_was(harness, monkeypatch):
     harness.publish_task('cartpole_swingup')
     node = harness.make(BeliefNode)

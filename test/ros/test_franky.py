@@ -309,6 +309,7 @@ def test_a_user_stop_of_an_idle_robot_passes_when_it_is_released(connect, world)
     until(lambda: backend.fault() == '')
 
 
+@pytest.mark.slow
 def test_a_bridge_that_was_away_does_not_blame_the_robot(connect, world):
     backend = connect()
     sent(backend, world)
@@ -366,6 +367,7 @@ def test_without_franky_the_extra_is_named(connect, monkeypatch):
         connect()
 
 
+@pytest.mark.slow
 @given(
     share=st.lists(st.floats(0.0, 1.0), min_size=7, max_size=7),
     speed=st.lists(st.floats(-1.0, 1.0), min_size=7, max_size=7),

@@ -83,6 +83,7 @@ class World:
         self.harness.feeds.append(self.measure)
 
 
+@pytest.mark.slow
 def test_it_publishes_the_task_and_plans(harness):
     texts = harness.listen(String, 'emppi/task', qos.LATCHED)
     heard = harness.listen(JointTrajectory, 'emppi/plan')
@@ -173,6 +174,7 @@ def test_a_belief_about_other_parameters_is_rejected_and_the_last_one_kept(harne
     harness.spin_until(lambda: len(heard) > count + 2)
 
 
+@pytest.mark.slow
 def test_from_a_belief_that_nobody_holds_any_more_there_is_no_plan(harness):
     heard = harness.listen(JointTrajectory, 'emppi/plan')
     world = World(harness, 'cartpole_swingup')
@@ -217,6 +219,7 @@ def test_a_plan_needs_a_belief(harness):
         node.plan(0.0)
 
 
+@pytest.mark.slow
 def test_an_unknown_task_ends_the_process_with_what_exists(harness):
     children = harness.spawn(NodeSpec('planner', {'task': 'panda_pusch'}))
     children.ending.add('planner')
@@ -225,6 +228,7 @@ def test_an_unknown_task_ends_the_process_with_what_exists(harness):
     assert "did you mean 'panda_push'" in children.last_words('planner')
 
 
+@pytest.mark.slow
 def test_sigint_ends_it_cleanly(harness):
     texts = harness.listen(String, 'emppi/task', qos.LATCHED)
     children = harness.spawn(NodeSpec('planner', {'task': 'cartpole_swingup'}))

@@ -47,6 +47,7 @@ def test_the_prior_of_the_task_or_of_the_node_is_used_but_never_one_of_two(tmp_p
         with_prior(task, 'other')
 
 
+@pytest.mark.slow
 def test_a_belief_that_was_killed_goes_on_from_what_was_saved(harness, tmp_path):
     task, path = harness.publish_task(CARTPOLE), tmp_path / f'{CARTPOLE}.yaml'
     places = dict.fromkeys(('prior', 'save_to'), str(tmp_path / '{task}.yaml'))

@@ -139,6 +139,7 @@ def test_a_changing_truth_is_told_as_it_is(harness):
     harness.spin_until(lambda: harness.says('simulator')[2]['true block_mass'] == '0.3')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('truth', ["['block_mas=0.3']", "['block_mass']"])
 def test_bad_truth_is_said(harness, truth):
     harness.publish_task('panda_push')
@@ -158,6 +159,7 @@ def test_truth_that_is_no_list_is_an_error(harness, truth):
         harness.make(SimulatorNode, truth=truth)
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 @pytest.mark.parametrize('backend', ['forward', 'trajectory'])
 def test_a_reset_in_motion_stops_and_disarms_the_bridge_and_is_no_fault(harness, backend):

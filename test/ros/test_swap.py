@@ -28,6 +28,7 @@ pytestmark = pytest.mark.alone
 PUSH, TIP = task_text('panda_push'), task_text('panda_reconfigure')
 
 
+@pytest.mark.slow
 def test_who_cannot_follow_is_named_and_a_planner_that_is_gone_leaves_the_arm_held(harness):
     strict = {'simulator': {'truth': "['block_mass=0.3']"}}
     arm = SwapGraph(harness, bridge={**swaps.PATIENT, 'swap_timeout_s': 1.0}, **strict)
@@ -77,6 +78,7 @@ def bad_requests():
     }
 
 
+@pytest.mark.slow
 def test_tasks_are_swapped_in_motion_and_bad_requests_change_nothing(arm):
     harness = arm.harness
     arm.arm()
@@ -116,6 +118,7 @@ def test_of_two_requests_at_once_one_is_refused(arm):
     assert arm.speed() == 0.0
 
 
+@pytest.mark.slow
 def test_the_command_swaps_and_tells_how_long_it_took(arm, monkeypatch, tmp_path, capsys):
     monkeypatch.setenv('ROS_DOMAIN_ID', str(unused_domain()))
     monkeypatch.setattr(task_switch, '_DISCOVERY_S', 0.5)

@@ -111,6 +111,7 @@ def at_rest(request):
         client.code(StatusCode.NOT_ARMED)
 
 
+@pytest.mark.slow
 def test_without_emppi_msgs_the_node_says_how_to_build_it():
     code = (
         "import sys; sys.modules['emppi_msgs'] = None\n"
@@ -143,6 +144,7 @@ def test_the_named_belief_holds_what_the_belief_holds():
         assert estimate.mean == pytest.approx(weight @ theta[:, i], rel=1e-12)  # order of the sum
 
 
+@pytest.mark.slow
 @alone
 def test_a_robot_that_is_not_armed_is_not_armed_by_a_goal(client):
     state, result, _ = client.run(task='panda_reconfigure')

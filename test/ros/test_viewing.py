@@ -25,6 +25,7 @@ def test_without_a_graph_the_source_raises_and_cleans_up(harness):
         RosSource(patience_s=0.5, domain=harness.domain)
 
 
+@pytest.mark.slow
 def test_the_source_observes_arms_pauses_tunes_and_resets_a_graph(harness, monkeypatch):
     for limit in ('_ANSWER_S', '_REST_S'):  # nodes on a busy machine take longer
         monkeypatch.setattr(web_source, limit, 60.0)
@@ -64,6 +65,7 @@ def test_the_page_of_a_graph_lowers_its_priority(monkeypatch):
     assert given
 
 
+@pytest.mark.slow
 def test_missing_services_are_named(harness):
     harness.publish_task('cartpole_swingup')
     seen = RosSource(patience_s=60.0, domain=harness.domain)

@@ -22,6 +22,7 @@ def test_the_summary_has_the_increase_over_no_observer():
         assert rows['pictures'][f'p{q}_more_percent'] == pytest.approx(10.0)
 
 
+@pytest.mark.slow
 def test_the_standard_error_reflects_differences_between_turns():
     rng = np.random.default_rng(1)
     # the mean of n turns whose own medians are normal: their standard error is theory's

@@ -101,6 +101,7 @@ def test_the_filter_agrees_with_a_kalman_filter_on_a_linear_gaussian_problem(see
     assert kalman[-1, 1] < 0.5 * PRIOR_SD  # there was something to learn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['slider', 'block'])
 def test_a_filter_finds_the_mass_of_what_is_pushed(make_task, task_data, name):
     data = task_data(name)

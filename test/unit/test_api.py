@@ -20,6 +20,7 @@ def test_importing_the_package_loads_nothing_else():
     assert set(loaded) <= {'emppi_ros', *sys.stdlib_module_names}
 
 
+@pytest.mark.slow
 def test_every_public_name_loads_without_ros():
     code = (
         'import sys, emppi_ros as e; [getattr(e, n) for n in e.__all__]; '

@@ -109,6 +109,7 @@ def test_a_folder_without_recordings_is_refused(tmp_path):
         study.select(mechanisms=['chan'])
 
 
+@pytest.mark.slow
 def test_the_command_resumes_and_reports(tmp_path, capsys):
     write_kitchen(tmp_path, 60.0)
     words = ['bench', 'articulate', '--data', str(tmp_path), '--mechanisms', 'short-door']

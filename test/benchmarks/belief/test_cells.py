@@ -97,6 +97,7 @@ def test_unknown_names_are_errors(names: dict[str, tuple[str, ...]], words: str)
     assert words in str(error.value)
 
 
+@pytest.mark.slow
 def test_rows_resume_and_equal_those_of_one_go(
     make_cells: Callable[..., list[BeliefCell]], tmp_path: Path
 ) -> None:

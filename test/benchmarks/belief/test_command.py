@@ -22,6 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_a_quick_benchmark_writes_rows_tables_plots_and_a_report(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     assert names >= {'rows.jsonl', 'table.csv', 'scores.csv', 'results.md'}
@@ -32,6 +33,7 @@ def test_a_quick_benchmark_writes_rows_tables_plots_and_a_report(folder: Path) -
     assert all(f']({name})' in text for name in names if name.endswith('.png'))
 
 
+@pytest.mark.slow
 def test_the_same_command_reuses_finished_runs_unless_fresh(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:

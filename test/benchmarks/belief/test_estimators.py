@@ -66,6 +66,7 @@ def found(cells: list[BeliefCell]) -> dict[str, list[ParameterScores]]:
     return scores
 
 
+@pytest.mark.slow
 def test_estimators_that_observe_leave_the_run_as_it_is(
     make_cells: Callable[..., list[BeliefCell]],
 ) -> None:
@@ -75,6 +76,7 @@ def test_estimators_that_observe_leave_the_run_as_it_is(
     assert [getattr(alone, key) for key in same] == [getattr(beside, key) for key in same]
 
 
+@pytest.mark.slow
 def test_every_estimator_finds_the_mass_of_a_cart(
     make_cells: Callable[..., list[BeliefCell]],
 ) -> None:
@@ -129,6 +131,7 @@ class Certain(GaussianEstimator):
     def activate(self, equalities: object) -> None: ...
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('jump')
 def test_an_estimator_is_compared_after_one_line_in_the_registry(
     monkeypatch: pytest.MonkeyPatch, make_cells: Callable[..., list[BeliefCell]]

@@ -45,6 +45,7 @@ def test_the_crps_of_many_draws_is_that_of_the_normal_distribution() -> None:
     assert scores.crps(np.zeros(len(x)), x, truth) == pytest.approx(exact, abs=5e-3 * math.pi)
 
 
+@pytest.mark.slow
 def test_intervals_of_calibrated_beliefs_hold_the_truth_as_often_as_they_say() -> None:
     rng, runs = np.random.default_rng(1), 2000
     hits = {0.5: 0, 0.9: 0}

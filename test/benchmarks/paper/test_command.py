@@ -23,6 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_a_quick_benchmark_writes_rows_tables_plots_and_a_report(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     assert names >= {'rows.jsonl', 'table.csv', 'estimates.csv', 'results.md'}
@@ -38,6 +39,7 @@ def test_a_quick_benchmark_writes_rows_tables_plots_and_a_report(folder: Path) -
     assert all(f']({name})' in text for name in pictures)
 
 
+@pytest.mark.slow
 def test_the_same_command_reuses_finished_runs(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
@@ -53,6 +55,7 @@ def test_the_same_command_reuses_finished_runs(
     assert (folder / 'rows.jsonl').read_bytes() == before
 
 
+@pytest.mark.slow
 def test_so_far_reports_finished_runs_only(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:

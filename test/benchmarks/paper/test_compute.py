@@ -124,6 +124,7 @@ def test_an_estimate_series_is_thinned_and_keeps_both_ends(small, count):
     assert found.means['mass'] == tuple(2.0 + i for i in found.times)
 
 
+@pytest.mark.slow
 def test_calibration_draws_its_truth_from_the_prior_and_learns():
     request = Request((cells.STUDIED,), ('emppi',), (cells.CALIBRATION,), quick=True)
     rows = [compute(cell, 1) for cell in make_cells(request)]

@@ -24,6 +24,7 @@ REQUEST = Request(
 THETA = np.array([[0.0, 0.0, 1.0, 0.0, 0.1, 0.0]])
 
 
+@pytest.mark.slow
 def test_one_run_of_each_task_with_an_uncertain_joint_is_drawn_once(tmp_path, monkeypatch):
     drawn, said = [], []
 
@@ -69,6 +70,7 @@ def run():
     return task, recording.of_trace(ClosedLoop(task, 0).run(0.3))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('renderer')
 def test_a_picture_of_the_belief_is_written_with_its_source(run, tmp_path):
     (path,) = joint_pictures.write_all(*run, tmp_path, 'articulation_x', 'abc')
@@ -79,6 +81,7 @@ def test_a_picture_of_the_belief_is_written_with_its_source(run, tmp_path):
     assert joint_pictures.source_of(tmp_path / 'other.png') is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('renderer')
 @pytest.mark.parametrize('moved', [0, 1])
 def test_particles_without_weight_are_not_drawn(run, moved):

@@ -21,6 +21,7 @@ def _bits(rows):
     return {row.key: repr(dataclasses.replace(row, **CLOCK)) for row in rows}
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_rows_of_one(small_cells):
     pytest.importorskip('joblib', reason='joblib is not installed (extra `bench`)')
     cells = small_cells(3)

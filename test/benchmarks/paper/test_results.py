@@ -69,6 +69,7 @@ def rows(make_row):
     return found
 
 
+@pytest.mark.slow
 def test_every_plot_is_written_and_shown(rows, tmp_path):
     summary = summarize(rows)
     pictures = plots.write_all(rows, summary, tmp_path)
@@ -83,6 +84,7 @@ def test_every_plot_is_written_and_shown(rows, tmp_path):
         assert f']({path.name})' in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('study', cells.STUDIES)
 def test_of_a_single_study_those_plots_are_written_that_it_has_numbers_for(rows, tmp_path, study):
     tried = (AttemptResult(0.5, True, False), AttemptResult(2.0, False, False))
@@ -93,6 +95,7 @@ def test_of_a_single_study_those_plots_are_written_that_it_has_numbers_for(rows,
     assert ('goals' in {path.stem for path in pictures}) == (study == cells.SUCCESS)
 
 
+@pytest.mark.slow
 def test_the_report_has_its_provenance_and_every_number(rows, tmp_path):
     summary = summarize(rows)
     text = write(tmp_path, rows)
@@ -115,6 +118,7 @@ def test_the_report_has_its_provenance_and_every_number(rows, tmp_path):
     assert 'holds**' in text and 'not evidence' not in text and 'Not all rows' not in text
 
 
+@pytest.mark.slow
 def test_settings_are_listed_beside_those_of_the_paper(make_row, tmp_path):
     request = cells.Request(
         ('panda_drawer', 'cartpole_swingup'), ('emppi',), (cells.SUCCESS,), range(2)

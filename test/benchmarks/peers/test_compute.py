@@ -31,6 +31,7 @@ def test_a_ratio_is_the_median_of_pairs_not_the_ratio_of_medians() -> None:
     assert Timing(pairs, np.array([0.5]), np.array([])).summary()['own_ratio'] is None
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_with_the_same_seed_and_another_with_another(task: Task) -> None:
     truth, states = nominal_values(task.parameters, task.model), []
     for seed in (0, 0, 1):
@@ -49,6 +50,7 @@ def test_every_planner_rolls_out_as_often(task: Task) -> None:
         assert np.prod(planner.rollouts.controls.shape[:2]) == SETTINGS.rollouts
 
 
+@pytest.mark.slow
 def test_only_what_learns_finds_other_parameters(task: Task) -> None:
     truth = np.array([0.5, 0.012])
     learner = EnsemblePlanner(True, task, SETTINGS)

@@ -73,6 +73,7 @@ def test_the_noise_of_joint_states_is_found(states: JointStates) -> None:
     np.testing.assert_allclose(online.noise(states), SD, rtol=0.15)
 
 
+@pytest.mark.slow
 def test_right_parameters_with_right_noise_have_right_bands(
     plant: Plant, states: JointStates
 ) -> None:
@@ -90,6 +91,7 @@ def test_right_parameters_with_right_noise_have_right_bands(
         assert score.value < 60.0  # where 0.26 is expected
 
 
+@pytest.mark.slow
 def test_a_replayed_belief_gets_to_know_a_pendulum(
     plant: Plant, states: JointStates, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,7 @@ def test_offsets_of_markers_are_found_from_rigid_links() -> None:
     np.testing.assert_allclose(lower, angles[1], atol=2e-5)
 
 
+@pytest.mark.slow
 def test_the_length_of_a_real_pendulum_follows_from_its_motion() -> None:
     row = compute.compute(cell('shooting'), threads=1)
     assert not row.refused

@@ -22,6 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_a_quick_benchmark_writes_rows_a_table_plots_and_a_report(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     assert names == {'rows.jsonl', 'table.csv', 'results.md', 'tilt_cartpole_swingup.png'}

@@ -80,6 +80,7 @@ def test_busy_processes_end_with_the_context() -> None:
     assert all(burner.poll() is not None for burner in burners)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith('linux'), reason='real-time priority of Linux')
 def test_without_the_permission_no_child_gets_real_time_priority() -> None:
     ask = 'import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))'

@@ -69,6 +69,7 @@ def only(name: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize('found', [name], indirect=True, scope='module')
 
 
+@pytest.mark.slow
 def test_a_film_is_the_simulation_of_its_truth_and_its_forces(found) -> None:
     film, _ = found
     model = film.mechanism.load(visual=True)

@@ -52,6 +52,7 @@ def _rng(request):
     return np.random.default_rng(len(request.node.name))
 
 
+@pytest.mark.slow
 def test_b1_a_killed_bridge_leaves_a_tail_that_ends_at_rest(graph, request, record_property):
     if graph.backend == 'forward':
         pytest.skip('forward has no tail: that is why it refuses hardware')

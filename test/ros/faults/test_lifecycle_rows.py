@@ -104,6 +104,7 @@ def _walk(harness, walker, rng):
     assert node.state == 'unconfigured'
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120 + 2 * WALKS)
 def test_l1_random_walks_never_crash_and_only_an_active_bridge_moves(
     harness, walker, record_property

@@ -7,6 +7,7 @@ import pytest
 MOTIONS = 20_000  # at random: enough to come within 5 % of the worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('phases', [1, 2, 3, 4])
 def test_a_joint_passes_rest_by_what_its_quintic_makes_of_it_and_no_more(phases: int) -> None:
     """All motions that come to rest between two points, at most T apart, with jerk -j, 0 or j."""

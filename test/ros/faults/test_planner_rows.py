@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
 
+@pytest.mark.slow
 def test_p3_an_exception_in_the_cost_is_no_plan_and_the_node_lives(harness, monkeypatch):
     from sensor_msgs.msg import JointState
     from trajectory_msgs.msg import JointTrajectory

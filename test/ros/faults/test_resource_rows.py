@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 _LIMIT_S = 90.0  # to come up or to end, all together, on a busy machine
 
 
+@pytest.mark.slow
 def test_a4_without_a_place_to_log_or_descriptors_it_works_or_says_so(harness, tmp_path):
     places = {'full': '/dev/full/log', 'proc': '/proc/log', 'null': '/dev/null'}
     settings = {name: {'ROS_LOG_DIR': place} for name, place in places.items()}

@@ -89,6 +89,7 @@ def _drive(rng, spoil):
     return oracle.Motion(np.array(times), np.array(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kind', ['bias', 'noise', 'outliers'])
 def test_s5_whatever_is_measured_what_is_commanded_stays_legal(kind):
     for seed in range(10):

@@ -26,6 +26,7 @@ def _run(task, seed, duration_s, **keys):
     return loop
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['cartpole_swingup', 'panda_push', 'fr3_pickup'])
 def test_one_seed_gives_the_same_bits_and_another_does_not(name):
     task = load_task(name)
@@ -198,6 +199,7 @@ def test_fr3_follow_follows_a_moving_target() -> None:
     assert max(frame.error for frame in frames if frame.time > 4.0) < 0.1
 
 
+@pytest.mark.slow
 def test_fr3_pickup_learns_its_load_when_it_picks_it_up_and_brings_it_to_the_shelf() -> None:
     loop = ClosedLoop(load_task('fr3_pickup'), seed=0)
     trace = loop.run()
@@ -228,6 +230,7 @@ def test_other_arms_by_position_and_velocity_succeed_and_learn(name: str) -> Non
     assert np.all(np.abs(mean - loop.trace.truth) < 4.0 * sd)  # one seed: far, but not wrong
 
 
+@pytest.mark.slow
 def test_a_reset_of_the_scene_is_no_evidence():
     loop = ClosedLoop(load_task('panda_push'), 0)
     loop.run(0.5)
@@ -286,6 +289,7 @@ def test_nothing_is_commanded_before_it_is_armed(make_task):
     assert np.any(commands(loop) != 0.0)
 
 
+@pytest.mark.slow
 def test_paused_or_disarmed_it_comes_to_rest(make_task):
     loop = SupervisedLoop(make_task('block'))
     for stop, phase in ((lambda: loop.pause(True), Phase.ARMED),

@@ -23,6 +23,7 @@ def replay(history, clock, **rows):
     return history
 
 
+@pytest.mark.slow
 def test_types_are_undecided_before_the_motion_and_evidence_grows_with_it(rng):
     share = np.concatenate([np.zeros(60), np.linspace(0.0, 1.0, 40)])  # 2 s of rest
     drawer, door = part('drawer', *on_slide(0.3 * share), rng), part('door', *on_hinge(share), rng)

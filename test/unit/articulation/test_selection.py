@@ -14,6 +14,7 @@ def select(one):
     return selection.select(observe(one), np.random.default_rng(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('oriented', [True, False])
 @pytest.mark.parametrize(
     ('kind', 'motion'),
@@ -64,6 +65,7 @@ def test_a_screw_is_a_hinge_if_it_turned_little(rng):
     assert found.kind == 'revolute'
 
 
+@pytest.mark.slow
 def test_larger_noise_than_given_is_measured_and_weakens_evidence(rng):
     noisy = part('drawer', *on_slide(0.4 * RISE), rng, sd=(0.008, np.radians(4.0)))
     found = select(noisy)

@@ -36,6 +36,7 @@ def cabinet():
     return topology.infer(Tracks(whole.time, moving)), mechanism
 
 
+@pytest.mark.slow
 def test_a_cabinet_is_recognised_and_its_axes_are_those_of_the_model(cabinet):
     tree, mechanism = cabinet
     found = mechanisms.compare(tree, mechanism)
@@ -160,6 +161,7 @@ def test_a_screw_is_coupled_by_an_equality(rng):
     assert moved == pytest.approx(model.eq_data[0, 1], rel=0.05)  # a soft constraint
 
 
+@pytest.mark.slow
 def test_a_part_that_nothing_holds_is_free_and_one_on_a_table_is_planar(rng):
     count = 60
     wave = np.sin(np.outer(np.linspace(0.0, 6.0, count), [1.0, 1.7, 2.3, 1.3, 2.9, 0.7]))

@@ -40,6 +40,7 @@ def stamps(calls):
     return [arguments[1] for event, arguments in calls if event == 'pose']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('every', [1, 5])
 def test_it_learns_from_all_poses_if_it_is_not_late(task, calls, every):
     session = BeliefSession(task, 0)

@@ -174,6 +174,7 @@ def _exact_mixture(grid, measured, sd, jump):
     return np.array(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(3))
 def test_jumps_and_bayes_rule_are_the_exact_mixture(seed):
     rng = np.random.default_rng(seed)

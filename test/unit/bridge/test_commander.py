@@ -487,6 +487,7 @@ def test_an_arm_is_at_rest_within_the_required_time(name, delay, phase, speed):
     assert seen[-1].machine.phase is Phase.HELD
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('phase', np.arange(4) * DT / 4)
 @pytest.mark.parametrize('before', [0.2, 0.4, 0.48])
 def test_an_accelerating_arm_without_a_new_plan_is_at_rest_in_time(before, phase):

@@ -49,6 +49,7 @@ def _assert_gentle(speeds, start=0.0):
     assert np.all(np.abs(changes) <= USABLE * DT + ROUNDING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('robot', [VELOCITY, POSITION], ids=lambda r: r.command)
 @given(st.integers(0, 10_000))
 def test_commands_stay_within_all_limits_for_any_target(robot, seed):
@@ -78,6 +79,7 @@ def test_a_robot_beyond_its_end_stop_may_move_back_but_no_further():
     assert not np.any(out[-1].value) and np.all(back[-1].value < 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('robot', [VELOCITY, POSITION], ids=lambda r: r.command)
 @given(st.integers(0, 1000))
 def test_without_a_target_the_robot_brakes_to_rest_and_never_turns_back(robot, seed):
@@ -99,6 +101,7 @@ def test_without_a_target_the_robot_brakes_to_rest_and_never_turns_back(robot, s
     assert np.all(moved <= cycles + 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.floats(-0.4, 0.4), st.floats(-0.2, 0.5))
 def test_positions_converge_to_their_target_without_overshoot(a, b):
@@ -111,6 +114,7 @@ def test_positions_converge_to_their_target_without_overshoot(a, b):
     np.testing.assert_allclose(positions[-1], target, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_top_speed_of_an_fr3_has_a_margin_to_frankas_limit():
     """Commands sum up accelerations: one of a million streams ended 4e-16 above the bound."""
     robot, dt = load_robot('fr3'), 0.001

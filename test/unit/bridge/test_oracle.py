@@ -37,6 +37,7 @@ def _segments(robot, rng):
         yield target, rng.uniform(0.001, 0.4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('dt', PERIODS)
 @pytest.mark.parametrize('robot', ARMS, ids=lambda r: f'{r.name}-{r.command}')
 @settings(max_examples=8, deadline=None)

@@ -67,6 +67,7 @@ def test_moving_joints_brake_together(velocity):
     np.testing.assert_allclose(made.velocities, np.outer(share, velocity), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('sign', [1.0, -1.0])
 def test_stops_near_end_stops_stay_within_limits(sign):
     # as fast as the bridge allows, until it has braked the joints before their stops
@@ -114,6 +115,7 @@ def test_a_controller_changes_to_the_next_trajectory_without_a_jump():
     np.testing.assert_allclose(mid.position, HOME + 0.005)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32))
 def test_an_fr3_that_stops_stays_within_its_velocity_envelope(seed):

@@ -26,6 +26,7 @@ def _dense(made):
     return np.concatenate(q), np.concatenate(v)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('braking', [False, True])
 def test_a_path_is_within_the_fr3s_envelope_if_all_its_samples_are(braking):
     rng = np.random.default_rng(int(braking))

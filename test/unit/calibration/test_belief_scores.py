@@ -35,6 +35,7 @@ def test_ranks_of_weighted_particles_are_uniform() -> None:
     assert summary.histogram(found).probability > LEVEL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('factor', 'shift', 'words'),
     [

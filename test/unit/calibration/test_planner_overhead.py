@@ -16,6 +16,7 @@ from emppi_ros.planning.planner import Planner
 from emppi_ros.tasks.task import load_task
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['panda_push', 'cartpole_swingup'])
 def test_the_floor_is_the_bare_stepping_of_a_plan(name: str) -> None:
     task = load_task(name)
@@ -73,6 +74,7 @@ def test_the_deviation_is_that_of_the_worst_time_relative_to_the_line() -> None:
         assert np.sum(worse**2) > np.sum((line.at(values) / line.times - 1.0) ** 2)
 
 
+@pytest.mark.slow
 def test_the_command_measures_models_rollouts_and_horizon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:

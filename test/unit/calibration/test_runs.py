@@ -11,6 +11,7 @@ from emppi_ros.tasks.task import Task
 SEED, DURATION_S = 3, 1.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['slider', 'block'])  # without and with tracked poses
 def test_a_rerun_repeats_the_belief_of_the_closed_loop_bit_for_bit(
     make_task: Callable[..., Task], name: str

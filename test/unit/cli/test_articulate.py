@@ -30,6 +30,7 @@ def table(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_it_writes_a_model_positions_a_task_and_a_report(table, tmp_path, capsys):
     outputs = {
         'out': tmp_path / 'door.xml',

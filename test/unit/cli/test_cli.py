@@ -185,6 +185,7 @@ def test_a_run_tells_the_last_truth_and_when_it_changed(
     assert beside['changes'] == {'pole_mass': [[0.0, 0.3], [0.1, 0.5], [0.3, 0.4]]}
 
 
+@pytest.mark.slow
 def test_a_run_probes_first_on_request_and_repeats_bit_for_bit(
     capsys: pytest.CaptureFixture,
 ) -> None:
@@ -198,6 +199,7 @@ def test_a_run_probes_first_on_request_and_repeats_bit_for_bit(
     assert 'probe: needs several models' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_after_success_on_request(
     write_task: Callable[..., Path], task_data: Callable[[str], dict], tmp_path: Path,
     capsys: pytest.CaptureFixture,
@@ -220,6 +222,7 @@ def test_a_run_goes_on_after_success_on_request(
     assert ends[0] < 0.03 and ends[1] > 0.9
 
 
+@pytest.mark.slow
 def test_the_belief_of_a_run_is_the_prior_of_another(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
@@ -238,6 +241,7 @@ def test_the_belief_of_a_run_is_the_prior_of_another(
     assert 'expected a name ending in .yaml' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_run_is_the_same_for_the_same_seed(capsys: pytest.CaptureFixture) -> None:
     results = []
     for seed in ('5', '5', '6'):
@@ -248,6 +252,7 @@ def test_run_is_the_same_for_the_same_seed(capsys: pytest.CaptureFixture) -> Non
     assert results[0]['final_error'] != results[2]['final_error']
 
 
+@pytest.mark.slow
 def test_several_seeds_are_a_table_of_the_single_runs(capsys: pytest.CaptureFixture) -> None:
     command = RUN[:-1]
     single = []

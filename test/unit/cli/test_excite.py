@@ -39,6 +39,7 @@ def _columns(path):
     )
 
 
+@pytest.mark.slow
 def test_a_motion_begins_and_ends_at_rest_and_keeps_limits(written):
     time, position, velocity = _columns(written[0])
     robot = load_robot('fr3')
@@ -135,6 +136,7 @@ def test_a_payload_is_identified_and_better_with_two_recordings(written, tmp_pat
         assert row['sd'] < one[name]['sd']
 
 
+@pytest.mark.slow
 def test_infeasible_requests_are_errors(written, capsys, tmp_path, monkeypatch):
     path, words = written
     before = path.read_bytes()

@@ -54,6 +54,7 @@ def identify(data, *words):
     return main(['identify', '--data', data, '--task', 'cartpole_swingup', *words])
 
 
+@pytest.mark.slow
 def test_a_prior_is_written_and_run(table, tmp_path, capsys):
     out = str(tmp_path / 'prior.yaml')
     assert identify(write(tmp_path, table), '--out', out, '--json') == 0
@@ -86,6 +87,7 @@ def test_no_prior_is_written_that_its_own_forecast_contradicts(table, tmp_path, 
     assert 'no prior is written' in json.loads(capsys.readouterr().out)['notes']
 
 
+@pytest.mark.slow
 def test_nothing_is_overwritten_unless_asked(table, tmp_path, capsys):
     out = tmp_path / 'prior.yaml'
     out.write_text('mine')
@@ -134,6 +136,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', WRONG)
 def test_recordings_that_do_not_fit_are_named(name, table, tmp_path, capsys):
     change, columns, words = WRONG[name]
@@ -146,6 +149,7 @@ def test_joints_are_sampled_often_enough_for_the_steps(table, tmp_path, capsys):
     assert 'the model steps every 0.0004 s: record more often, or' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_recording_with_half_of_the_samples_gives_an_estimate_as_good(table, tmp_path, capsys):
     motion = write(tmp_path, table[::2], without('command/slider [N]'))
     command = write(tmp_path, table, {'time_s': 0, 'command/slider [N]': 4}, 'command.csv')
@@ -169,6 +173,7 @@ def test_clocks_must_overlap(table, tmp_path, capsys):
     assert 'unsynchronised' in error and 'begins at 5.5 s' in error and 'one clock' in error
 
 
+@pytest.mark.slow
 def test_a_model_file_is_identified(table, tmp_path, capsys):
     model = tmp_path / 'cart.yaml'
     text = """scene: cartpole.xml
@@ -235,6 +240,7 @@ def test_several_recordings_reduce_the_uncertainty(table, tmp_path, capsys):
     assert [source['name'] for source in prior['sources']] == ['run.csv', 'second.csv']
 
 
+@pytest.mark.slow
 def test_a_recording_in_two_parts_gives_the_same_estimate(table, tmp_path, capsys):
     assert identify(write(tmp_path, table), '--json') == 0
     whole = json.loads(capsys.readouterr().out)['parameters']
@@ -260,6 +266,7 @@ def test_the_recording_that_is_wrong_is_named(table, tmp_path, capsys):
     assert 'error: short.csv: 50.000% held out of 150 steps' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_jumps_of_an_encoder_by_a_turn_are_removed(table, tmp_path, capsys):
     assert identify(write(tmp_path, table), '--json') == 0
     whole = json.loads(capsys.readouterr().out)['parameters']
@@ -298,6 +305,7 @@ def test_a_method_without_forecasts_takes_no_held_out_share(table, tmp_path, cap
     assert '--held-out: --method filter cannot forecast: leave it out' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_cluster_is_for_long_running_methods(table, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(importlib.import_module('emppi_ros.parallel.cluster'), 'CONNECT_S', 0.5)
     address, data = 'tcp://127.0.0.1:1', write(tmp_path, table)

@@ -86,6 +86,7 @@ def result(capsys):
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_the_posterior_agrees_with_the_method_states(here, capsys):
     assert identify(here) == 0
     ours = result(capsys)
@@ -167,6 +168,7 @@ def test_an_interrupted_run_resumes_bit_for_bit(here, capsys, monkeypatch):
     assert parts.read_text() == whole.read_text()
 
 
+@pytest.mark.slow
 def test_unexcited_parameters_are_left_out_of_the_prior(here, capsys):
     (here / 'pendulum.yaml').write_text(MODEL + HEIGHT)
     assert identify(here, '--out', str(here / 'prior.yaml')) == 0
@@ -210,6 +212,7 @@ def edit(here, old, new, name='pendulum.yaml'):
     (here / name).write_text(text.replace(old, new))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', WRONG)
 def test_wrong_input_is_named(name, here, capsys):
     words, change, said = WRONG[name]
@@ -225,6 +228,7 @@ def learned_in(here, window):
     return plant, training_data.prepare(plant, [recording], window, 0.2, {'position/pivot': NOISE})
 
 
+@pytest.mark.slow
 def test_sysid_is_single_shooting_least_squares_for_any_windows(here):
     plant, one = learned_in(here, 2.0)
     several = learned_in(here, 0.5)[1]
@@ -261,6 +265,7 @@ def test_forecasts_that_begin_anew_use_commands_and_samples_of_their_time(here):
     assert np.sqrt(np.mean(away**2)) < 2.0 * NOISE
 
 
+@pytest.mark.slow
 def test_sysid_leaves_windows_independent_if_the_model_does_not_explain_longer_ones(here):
     plant, learned = learned_in(here, 0.5)
     problem, count = learned.problem, learned.windows
@@ -280,6 +285,7 @@ def test_sysid_leaves_windows_independent_if_the_model_does_not_explain_longer_o
     assert whole.worse is None and not whole.note(learned)
 
 
+@pytest.mark.slow
 def test_sysid_writes_a_prior_with_its_standard_deviations(here, capsys):
     out = here / 'prior.yaml'
     assert identify(here, '--method', 'sysid', '--out', str(out)) == 0
@@ -299,6 +305,7 @@ def test_sysid_writes_a_prior_with_its_standard_deviations(here, capsys):
     assert 'the model does not match' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_posterior_of_a_task_is_a_prior_to_run_from(tmp_path, capsys):
     plant = Plant.from_task(load_task('cartpole_swingup'))
 
@@ -319,6 +326,7 @@ def test_a_posterior_of_a_task_is_a_prior_to_run_from(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)['prior'] == out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('method', ['states', 'csvgd', 'sysid'])
 def test_the_estimate_is_written_as_mjcf(method, here, capsys):
     (here / 'pendulum.yaml').write_text(MODEL + HEIGHT)
@@ -337,6 +345,7 @@ def test_the_estimate_is_written_as_mjcf(method, here, capsys):
     assert out.read_text() == before
 
 
+@pytest.mark.slow
 def test_a_report_has_its_figures_and_is_not_overwritten(here, capsys):
     folder = here / 'report'
     swing(here, 'second.csv', -0.5)
@@ -368,6 +377,7 @@ def test_other_methods_write_reports_too(method, here, capsys):
     )  # no figure of the previous run is left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('method', ['csvgd', 'sysid'])
 def test_nothing_needs_to_be_held_out(method, here, capsys):
     swing(here, 'run.csv', 1.0, steps=301)  # exactly six windows
@@ -398,6 +408,7 @@ def test_a_particle_of_one_system_explains_all_of_its_recordings(two):
     assert found.stranded >= 4 and len(found.theta) <= len(before.theta)
 
 
+@pytest.mark.slow
 def test_a_joint_that_hardly_moves_may_deviate_by_its_noise(two):
     plant, learned, posterior = two
     found = particle_summary.select_converged(learned, posterior.z, 1)
@@ -431,6 +442,7 @@ def test_wrong_options_are_named_before_any_work(words, error, here, capsys, mon
     assert error in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_empty_checkpoint_is_named(here, capsys):
     (here / 'prior.state.npz').write_bytes(b'')
     out = ['--out', str(here / 'prior.yaml')]

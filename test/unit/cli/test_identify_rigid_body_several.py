@@ -130,6 +130,7 @@ def test_the_information_of_two_motions_adds_up(here, capsys):
     assert len(prior['settings']['window_s']) == 2
 
 
+@pytest.mark.slow
 def test_a_recording_in_two_parts_gives_the_same_estimate(here, capsys):
     table = run(here, 2)
     assert identify(here, table) == 0
@@ -184,6 +185,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', WRONG)
 def test_the_wrong_recording_is_named(name, here, capsys):
     change, words = WRONG[name]
@@ -192,6 +194,7 @@ def test_the_wrong_recording_is_named(name, here, capsys):
     assert words in error and 'b.csv' in error and 'a.csv' not in error
 
 
+@pytest.mark.slow
 def test_misfit_is_reported_for_its_recording(here, capsys):
     assert identify(here, run(here, 0), touched(run(here, 1))) == 0
     result = found(capsys)
@@ -209,6 +212,7 @@ def test_recordings_of_other_joints_are_named(here, capsys):
     assert 'b.csv: other joints than in a.csv: in one of them only: roll' in error
 
 
+@pytest.mark.slow
 def test_mixed_gravity_compensation_is_named(here, capsys):
     (here / 'arm.xml').write_text(text(held=1))
     first = save(here / 'a.csv', run(here, 0))
@@ -219,6 +223,7 @@ def test_mixed_gravity_compensation_is_named(here, capsys):
     assert 'torques of a.csv include gravity, those of b.csv do not' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_disagreement_of_recordings_is_reported(here, capsys):
     assert identify(here, run(here, 0), run(here, 1, mass=1.2)) == 0
     note = found(capsys)['notes']
@@ -254,6 +259,7 @@ def test_the_held_out_part_is_forecast_and_not_learned_from(here, capsys):
     assert min(wrong['held_out_in_noise'].values()) > 2.0
 
 
+@pytest.mark.slow
 def test_noisy_forecasts_cover_the_measurements(here):
     plant = Plant.from_file(here / 'arm.yaml')
     recording = read_recording([Path(save(here / 'a.csv', run(here, 3)))])

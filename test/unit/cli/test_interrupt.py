@@ -53,6 +53,7 @@ def test_a_signal_ends_the_wait_at_any_line(name):
     assert times.isdecimal() and 4 <= int(times) < 90, done.stderr
 
 
+@pytest.mark.slow
 def test_a_threading_event_would_deadlock():
     with pytest.raises(subprocess.TimeoutExpired):
         wait('Event', 'SIGINT', 3.0)

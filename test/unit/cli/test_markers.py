@@ -10,6 +10,7 @@ from emppi_ros.viz import palette
 DRAW = ['markers', 'panda_push', '--at', '0.2', '--seed', '3', '--plain']
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('renderer')
 def test_the_picture_shows_belief_object_and_target(tmp_path, capsys):
     path = tmp_path / 'seen.png'
@@ -22,6 +23,7 @@ def test_the_picture_shows_belief_object_and_target(tmp_path, capsys):
         assert near.sum() > 50  # px, of lines of some tens each
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('renderer')
 def test_the_output_of_markers_must_be_a_writable_png(tmp_path, capsys):
     assert main([*DRAW, '--out', str(tmp_path / 'seen.jpg')]) == 2

@@ -111,6 +111,7 @@ def test_a_recorded_push_satisfies_the_model(tmp_path, capsys):
     assert lacking(np.array(list(truth.values()))) < 0.02 * lacking(plant.initial)
 
 
+@pytest.mark.slow
 def test_a_recorded_arm_has_the_torques_of_its_links(tmp_path, capsys):
     path = tmp_path / 'run.csv'
     assert main(['run', 'fr3_follow', '--record', str(path), '--json']) == 0

@@ -42,6 +42,7 @@ def test_an_invalid_port_is_rejected(text, capsys):
     assert 'must be a port from 0 to 65535' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_emppi_view_cleanly():
     command = [sys.executable, '-m', 'emppi_ros.cli', 'view', 'cartpole_swingup', '--port', '0']
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

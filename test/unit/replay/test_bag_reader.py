@@ -97,6 +97,7 @@ def test_a_damaged_byte_never_yields_a_message(tmp_path, rng):
         assert set(found) <= set(all_of_it)  # chunks have checksums
 
 
+@pytest.mark.slow
 def test_a_truncated_bag_is_replayed_with_a_note(bag, capsys):
     whole = bag.read_bytes()
     opened = Bag(bag)

@@ -35,6 +35,7 @@ def edited(tape, topic, edit):
     return other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('task, seconds', [('cartpole_swingup', 0.8), ('panda_push', 0.5)])
 def test_a_replay_is_bit_identical(make_tape, task, seconds, tmp_path):
     verdict = replayed(make_tape(task, seconds), tmp_path / 'run.mcap')
@@ -45,6 +46,7 @@ def test_a_replay_is_bit_identical(make_tape, task, seconds, tmp_path):
         assert part['seed'] == 3
 
 
+@pytest.mark.slow
 def test_a_recording_that_starts_late_is_replayed_from_there(make_tape, tmp_path):
     verdict = replayed(make_tape('panda_push', 0.9, listen_from=0.5), tmp_path / 'run.mcap')
     assert verdict['identical']
@@ -54,6 +56,7 @@ def test_a_recording_that_starts_late_is_replayed_from_there(make_tape, tmp_path
         assert part['without_journal'] == part['recorded'] - part['replayed'] > 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('threads', [1, 2])
 def test_the_number_of_threads_changes_no_bit(make_tape, threads, tmp_path, monkeypatch):
     tape = make_tape('cartpole_swingup', 0.5)
@@ -69,6 +72,7 @@ def test_the_number_of_threads_changes_no_bit(make_tape, threads, tmp_path, monk
     assert replayed(other, tmp_path / 'run.mcap')['identical']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('topic, node', [(PLANNER, 'planner'), (BELIEF, 'belief')])
 def test_a_changed_bit_of_an_input_is_reported_at_the_first_difference(
     tape, topic, node, tmp_path
@@ -93,6 +97,7 @@ def test_a_changed_bit_of_an_input_is_reported_at_the_first_difference(
     assert half - 2 <= number <= half + 2  # the next that can see it; it learns a moment later
 
 
+@pytest.mark.slow
 def test_a_published_plan_that_is_not_replayed_is_reported(tape, tmp_path):
     other = copy.copy(tape)
     places = [i for i, row in enumerate(tape.rows) if row[0] == 'emppi/plan']
@@ -104,6 +109,7 @@ def test_a_published_plan_that_is_not_replayed_is_reported(tape, tmp_path):
     assert 'was not replayed' in verdict['planner']['first_difference']
 
 
+@pytest.mark.slow
 def test_after_a_gap_the_replay_continues_at_the_next_key_frame(make_tape, tmp_path, monkeypatch):
     monkeypatch.setattr('emppi_ros.journal.journal._KEY_PERIOD_S', 0.25)
     tape = make_tape('cartpole_swingup', 1.0)
@@ -115,6 +121,7 @@ def test_after_a_gap_the_replay_continues_at_the_next_key_frame(make_tape, tmp_p
     assert 0 < verdict['planner']['without_journal'] < verdict['planner']['recorded'] // 2
 
 
+@pytest.mark.slow
 def test_a_state_that_differs_from_the_recording_is_reported(make_tape, tmp_path, monkeypatch):
     monkeypatch.setattr('emppi_ros.journal.journal._KEY_PERIOD_S', 0.25)
     tape = make_tape('cartpole_swingup', 0.6)
@@ -189,6 +196,7 @@ def test_a_prior_travels_with_the_bag(make_tape, tmp_path):
     assert replayed(make_tape('panda_push', 0.3, prior=prior), tmp_path / 'run.mcap')['identical']
 
 
+@pytest.mark.slow
 def test_the_exit_status_of_a_replay_is_its_result(tape, bag, tmp_path, capsys):
     assert main(['replay', str(bag), '--json']) == 0
     assert json.loads(capsys.readouterr().out)['identical']

@@ -34,6 +34,7 @@ def without_tuning(tape, topic):
     return type(tape)(rows)
 
 
+@pytest.mark.slow
 def test_a_replay_across_tuning_and_a_task_switch_is_bit_identical(swapped, tmp_path):
     verdict = replayed(swapped, tmp_path / 'run.mcap')
     assert verdict['identical'] and not verdict['notes']
@@ -60,6 +61,7 @@ def test_a_recording_that_starts_after_tuning_is_replayed_from_there(make_swappe
         assert part['bit_identical'] == part['replayed'] > 5 and part['tasks'] == 2
 
 
+@pytest.mark.slow
 def test_key_frames_hold_tuned_parameters(make_swapped, tmp_path, monkeypatch):
     monkeypatch.setattr('emppi_ros.journal.journal._KEY_PERIOD_S', 0.1)
     verdict = replayed(make_swapped(), tmp_path / 'run.mcap')
@@ -67,6 +69,7 @@ def test_key_frames_hold_tuned_parameters(make_swapped, tmp_path, monkeypatch):
     assert verdict['planner']['memories_compared'] > 3
 
 
+@pytest.mark.slow
 def test_a_report_and_a_what_if_end_at_the_task_switch(make_swapped, tmp_path, capsys):
     other = tmp_path / 'longer.yaml'
     other.write_text(task_text('cartpole_swingup').replace('duration_s: ', 'duration_s: 1'))

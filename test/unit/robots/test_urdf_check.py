@@ -181,6 +181,7 @@ def test_entities_that_grow_are_never_read():
     assert 'cannot be read' in urdf_check.check(FR3, f'<robot>{entities}</robot>').problems[0]
 
 
+@pytest.mark.slow
 def test_a_deep_and_a_wide_text_take_little_memory():
     deep = '<robot>' + '<a>' * 300_000 + '</a>' * 300_000 + '</robot>'
     wide = '<robot>' + '<link/>' * 300_000 + '</robot>'

@@ -27,6 +27,7 @@ def view(task: Task) -> Camera:
     return depth_camera(task, task.visual_model())
 
 
+@pytest.mark.slow
 def test_poses_are_near_the_true_ones_and_the_same_again(task: Task, view: Camera) -> None:
     qpos = task.start().qpos.copy()
     item = task.objects['block']
@@ -45,6 +46,7 @@ def test_poses_are_near_the_true_ones_and_the_same_again(task: Task, view: Camer
         assert np.array_equal(one.quaternion, again.quaternion)
 
 
+@pytest.mark.slow
 def test_an_object_that_is_put_back_is_found_again(task: Task, view: Camera) -> None:
     tracking, item = DepthTracking(task, view, seed=3), task.objects['block']
     away, back = task.start().qpos.copy(), task.start().qpos
@@ -58,6 +60,7 @@ def test_an_object_that_is_put_back_is_found_again(task: Task, view: Camera) -> 
     assert np.linalg.norm(found['block'].position - true) < 5e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('name', 'truth'),
     [

@@ -90,6 +90,7 @@ def _both(text, control=0.0, speed=None):
     return model, *states
 
 
+@pytest.mark.slow
 @installed
 @pytest.mark.parametrize(
     ('limit', 'tolerance'),
@@ -111,6 +112,7 @@ def test_an_arm_moves_as_in_mujoco(limit, tolerance):
     assert furthest > 0.1 and ours.time == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @installed
 def test_a_free_body_tumbles_as_in_mujoco():
     model, ours, theirs = _both(TUMBLING, speed=[0.3, -0.2, 3.0, 4.0, -5.0, 6.0])

@@ -70,6 +70,7 @@ def smoothed():
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('motion', [still, struck, swung])
 def test_errors_are_smaller_and_as_covariances_say(smoothed, motion):
     position, rotation, given, found = smoothed[motion]

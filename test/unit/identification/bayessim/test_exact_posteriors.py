@@ -62,6 +62,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', PROBLEMS)
 def test_a_posterior_is_learned(name: str) -> None:
     rng = np.random.default_rng(6)

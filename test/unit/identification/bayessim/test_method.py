@@ -23,6 +23,7 @@ def identify(swing, *words: str) -> int:
     return main(['identify', '--method', 'bayessim', *swing.words, *EFFORT, *words])
 
 
+@pytest.mark.slow
 def test_the_prior_holds_the_truth_and_is_resumed_to_the_bit(
     swing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
@@ -52,6 +53,7 @@ def test_the_prior_holds_the_truth_and_is_resumed_to_the_bit(
     assert parts['parameters'] == prior['parameters']
 
 
+@pytest.mark.slow
 def test_a_recording_unlike_all_simulations_is_reported(
     swing, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:

@@ -80,6 +80,7 @@ def files(tmp_path_factory):
     return table, task
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('method', ['states', 'sysid'])
 def test_the_delay_is_estimated_beside_masses(files, method, capsys, tmp_path):
     table, task = map(str, files)

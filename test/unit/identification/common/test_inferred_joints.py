@@ -114,6 +114,7 @@ def test_places_that_are_estimated_are_not_displaced_too(field: str) -> None:
     assert displaced_models(model, [Parameter('place', field, 'upper')])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('method', ['shooting', 'sysid'])
 def test_estimates_change_with_a_joint_as_their_intervals_say(write, method: str) -> None:
     rng = np.random.default_rng(2)

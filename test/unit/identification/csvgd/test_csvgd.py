@@ -30,6 +30,7 @@ def test_initial_particles_fill_the_limits_evenly(swing):
     assert sorted(np.bincount(eighth, minlength=8)) == [7] + 7 * [8]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('windows', [1, 3])
 def test_particles_match_the_posterior_within_limits(swing, windows):
     found = csvgd.infer(swing, CsvgdConfig(40, 40, windows), threads=1)

@@ -106,6 +106,7 @@ def test_recordings_of_two_lengths_are_joined_each_by_itself(swing):
     np.testing.assert_array_equal(joined[:, fixed], z[:, fixed])
 
 
+@pytest.mark.slow
 def test_fewer_particles_than_coordinates_have_the_spread_of_least_squares(swing):
     exact = dataclasses.replace(
         swing, noise=0.02 * swing.noise, start=swing.start[None], first_steps=(0,)

@@ -37,6 +37,7 @@ def record(task, trace):
     return Recording(signals, ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'name', ['panda_push', 'cartpole_swingup']
 )  # with and without a tracked object
@@ -176,6 +177,7 @@ def changed(recording, key, change):
     return Recording({**recording.signals, key: signal._replace(**change(signal))}, ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('spoil', 'words'),
     [

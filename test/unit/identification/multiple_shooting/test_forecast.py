@@ -29,6 +29,7 @@ def shaken(model, start, torque, steps, noise=NOISE, seed=0):
     return Motion(qpos, np.ones_like(qpos), np.zeros((steps, model.nu)), rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('length', [10, 40])
 def test_the_covariance_of_random_forces_is_recovered(plants, length) -> None:
     plant, mass, noise = plants['cart'], np.array([3.0]), 1e-4
@@ -42,6 +43,7 @@ def test_the_covariance_of_random_forces_is_recovered(plants, length) -> None:
     assert none[0, 0] < 0.05 * found[0, 0]
 
 
+@pytest.mark.slow
 def test_forecasts_with_random_torques_hold_as_many_measurements_as_they_say(plants) -> None:
     plant, torque = plants['pendulum'], np.array([0.3, 0.15])
     motion = shaken(plant.at(TRUTH), [1.0, 0.5], torque, 2201, seed=1)

@@ -89,6 +89,7 @@ def _draw(information, score, everyday, rng, known=None):
     return body_posterior.sample_bodies(information, score, everyday, known, COUNT, rng)
 
 
+@pytest.mark.slow
 def test_draws_follow_the_normal_distribution_restricted_to_consistent_bodies(rng, are_consistent):
     """The same distribution by rejection, about a body whose prior counts 8 observations."""
     everyday = InertialPrior(weight=8.0)
@@ -115,6 +116,7 @@ def test_draws_are_normal_with_much_data(rng):
     np.testing.assert_allclose(white.var(axis=0), 1.0, atol=0.16)
 
 
+@pytest.mark.slow
 def test_draws_are_consistent_and_keep_known_parameters(rng, are_consistent):
     x = rng.standard_normal((8, 24))
     information = x.T @ x

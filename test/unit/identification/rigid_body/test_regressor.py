@@ -80,6 +80,7 @@ def _recording(model, rng, count):
     return states
 
 
+@pytest.mark.slow
 def test_consistency_of_bodies_improves_torque_predictions(panda):
     noise = 0.3  # large enough to matter
     weak = InertialPrior(weight=1e-6)

@@ -30,6 +30,7 @@ def _recording(panda, rng, rows=150):
     return MotionSamples(states, arm.motion_torques(panda, states))
 
 
+@pytest.mark.slow
 def test_without_noise_the_true_torques_are_predicted(panda, rng):
     recording, other = _recording(panda, rng), _recording(panda, rng)
     none = MotionSamples(np.zeros((3, 7)), np.full(7, 1e-6))
@@ -67,6 +68,7 @@ def test_the_fit_maximizes_the_joint_likelihood_of_motion_and_bodies(panda, rng,
     assert np.sqrt(np.mean(difference**2)) < 0.1  # standard deviations of torques, likewise
 
 
+@pytest.mark.slow
 def test_with_noisy_motion_predictions_beat_least_squares(panda, are_consistent, add_noise):
     errors = []
     for seed in range(2):

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from emppi_ros.cli import main
 from emppi_ros.identification.multiple_shooting import forecast, windows
@@ -17,6 +18,7 @@ def grow(plant, motion, lengths):
     return fit_growing(plant, motion, lengths, 1, lambda _: None)
 
 
+@pytest.mark.slow
 def test_windows_grow_as_long_as_the_model_explains_them(plants, swing) -> None:
     plant = plants['pendulum']
     right = grow(plant, swing(), (20, 40, 80))
@@ -48,6 +50,7 @@ def test_a_polynomial_start_is_exact_for_a_polynomial_motion() -> None:
     np.testing.assert_allclose(start, [qpos[30, 0], 2.0 - 8.0 * t + 21.0 * t**2], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_forecast_holds_the_measurements_as_often_as_it_says(plants, swing) -> None:
     plant, motion = plants['pendulum'], swing(steps=1200)
     cut = {'qpos': motion.qpos, 'weights': motion.weights, 'ctrl': motion.ctrl,

@@ -72,6 +72,7 @@ def motions(plant):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('steps', [-3, -1, 1, 2])
 def test_a_lag_of_whole_steps_is_estimated(plant, motions, steps):
     late = diagnostics._delay(motions[0], steps)

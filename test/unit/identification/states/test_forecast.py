@@ -101,6 +101,7 @@ def test_a_prior_that_its_forecast_contradicts_is_widened_until_it_does_not(fitt
     np.testing.assert_allclose(prior.samples.std(axis=0), wide.std(axis=0), rtol=0.1)
 
 
+@pytest.mark.slow
 def test_a_forecast_that_no_spread_explains_is_told(fitted):
     (known, later), result = fitted
     shifted = known, replace(later, qpos=later.qpos + 0.5)

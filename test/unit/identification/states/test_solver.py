@@ -108,6 +108,7 @@ def test_the_covariance_of_a_linear_problem_is_the_closed_form():
     assert known.covariance[0, 0] == pytest.approx(expected / (1.0 + expected), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_end_of_a_linear_problem_is_as_uncertain_as_the_closed_form():
     plant, motion, weight = cart(), drive(200), 5.0
     matrix = matrix_of(plant, motion, weight)[0]
@@ -121,6 +122,7 @@ def test_the_end_of_a_linear_problem_is_as_uncertain_as_the_closed_form():
     np.testing.assert_allclose(end.slope, slope, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_nonlinear_problem_has_the_solution_that_scipy_and_mujoco_find():
     plant, motion = swing('viscous')
     weight, n = 1e3, motion.steps

@@ -44,6 +44,7 @@ def test_a_record_has_one_row_per_time(run: tuple[Task, RunRecord]) -> None:
     assert record.ess.shape == (count,)
 
 
+@pytest.mark.slow
 def test_plots_are_written(run: tuple[Task, RunRecord], tmp_path: Path) -> None:
     written = plots.write_all(*run, tmp_path)
     assert [path.name for path in written] == ['belief.png', 'motion.png', 'latency.png']
@@ -52,6 +53,7 @@ def test_plots_are_written(run: tuple[Task, RunRecord], tmp_path: Path) -> None:
         assert picture.shape[0] > 300 and picture[..., :3].std() > 5.0  # not blank
 
 
+@pytest.mark.slow
 def test_plots_of_a_run_without_any_belief_are_written(tmp_path: Path) -> None:
     task = load_task('panda_push')
     record = recording.of_trace(ClosedLoop(task, 0, 'no-update').run(0.2))
@@ -59,6 +61,7 @@ def test_plots_of_a_run_without_any_belief_are_written(tmp_path: Path) -> None:
     assert len(plots.write_all(task, record, tmp_path)) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('renderer')
 @pytest.mark.parametrize(
     ('run', 'name'), [('panda_push', 'a.mp4'), ('cartpole_swingup', 'a.gif')], indirect=['run']
@@ -82,6 +85,7 @@ def test_a_video_lasts_as_long_as_the_run(
     assert np.asarray(pictures[0])[..., :3].std() > 5.0
 
 
+@pytest.mark.slow
 def test_a_run_writes_its_report(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     folder = tmp_path / 'deep' / 'report'
     command = ['run', 'cartpole_swingup', '--duration', '0.2', '--out', str(folder), '--json']
@@ -126,6 +130,7 @@ def test_states_are_shown_by_the_true_model():
     np.testing.assert_allclose(model.jnt_axis[joint], axis, atol=1e-15)  # rounding
 
 
+@pytest.mark.slow
 def test_a_run_completes_without_a_renderer(tmp_path, monkeypatch, capsys):
     def fail(*_):
         raise rendering.RenderError('no off-screen rendering here')
@@ -275,6 +280,7 @@ def test_output_paths_are_checked_before_the_run(
     assert said.startswith('error: ') and option in said and reason in said
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_part_of_a_video(run, tmp_path: Path, renderer) -> None:
     task, record = run
     path = tmp_path / 'motion.mp4'
@@ -312,6 +318,7 @@ def test_a_panel_says_when_the_task_succeeded(run: tuple[Task, RunRecord]) -> No
         assert np.array_equal(*pictures) is not says
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('renderer')
 def test_a_still_has_a_caption(run: tuple[Task, RunRecord], tmp_path: Path) -> None:
     task, record = run

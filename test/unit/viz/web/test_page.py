@@ -32,6 +32,7 @@ def draw(source: SimulatedSource, page: Page) -> None:
     assert page._problem == ''
 
 
+@pytest.mark.slow
 def test_the_page_follows_task_switches(live):
     _, source, page = live
     draw(source, page)

@@ -31,6 +31,7 @@ def test_an_unwatched_simulation_runs_without_new_snapshots(source):
     assert source.snapshot() is first
 
 
+@pytest.mark.slow
 def test_a_page_that_is_open_for_days_keeps_a_bounded_part_of_the_run(source, monkeypatch):
     monkeypatch.setattr(robot_source, '_MAX_ENTRIES', 10)
     began = source._loop.robot.time
