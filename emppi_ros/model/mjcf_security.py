@@ -34,7 +34,8 @@ _LARGEST = {  # limits of attributes that take memory or time
 _MAX_MEMORY = 1 << 30  # bytes of MuJoCo's arena
 _UNITS = {'': 1, 'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30}
 _NAME = re.compile(r'[\w .+()/-]+')  # no drives, schemes, backslashes or control characters
-_NAN = re.compile(r'(?i)(^|[\s+-])(nan|inf)')
+# whole words: names may begin like them, and MuJoCo refuses such words where it needs numbers
+_NAN = re.compile(r'(?i)(?<!\S)[+-]?(nan(\(\S*\))?|inf(inity)?)(?!\S)')
 _XML = ('.xml', '.mjcf')
 _DATA = ('.stl', '.obj', '.msh', '.png', '.skn', '.hf', '.bin')
 

@@ -136,9 +136,9 @@ def check_signal(signal: Signal) -> Signal:
     unlikely rate or with gaps.
     """
     if len(signal.time) < MIN_SAMPLES:
-        raise IdentificationError(
-            f'{signal.where}: too short: {len(signal.time)} samples; record {MIN_SAMPLES} or more'
-        )
+        many = len(signal.time)
+        count = f'too short: {many} samples' if many else 'it has no values'
+        raise IdentificationError(f'{signal.where}: {count}; record {MIN_SAMPLES} or more')
     steps = np.diff(signal.time)
     if np.isnan(signal.time).any() or np.any(steps <= 0.0):
         row = int(np.argmax(~(steps > 0.0)))

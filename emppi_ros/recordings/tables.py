@@ -162,12 +162,14 @@ def _check_header(path: Path, names: Sequence[str]) -> None:
 
 
 def _csv(path: Path) -> dict[str, Array]:
-    """Return the columns of a CSV file, with NaN for empty cells only."""
+    """Return the columns of a CSV file, with NaN for cells that are empty or `nan`."""
     try:
         with path.open(newline='', encoding='utf-8-sig') as file:
             rows = list(csv.reader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise IdentificationError(f'{path}: cannot be read: {error}') from None
+    while rows and not ''.join(rows[-1]).strip():  # blank lines at the end
+        rows.pop()
     if len(rows) < 2:
         raise IdentificationError(f'{path}: expected a header and rows of numbers')
     names = [name.strip() for name in rows[0]]
@@ -190,8 +192,8 @@ def _csv(path: Path) -> dict[str, Array]:
 
 
 def _number(cell: str) -> float | None:
-    """Return the number in a cell, NaN if it is empty; None if it is something else."""
-    if not cell:
+    """Return the number in a cell, NaN for an empty cell, or None for any other text."""
+    if cell.lower() in ('', 'nan'):
         return math.nan
     try:
         value = float(cell)

@@ -1,6 +1,7 @@
 """Tracked objects of a task, bound to its model."""
 
 from collections.abc import Mapping, Sequence
+import re
 from typing import NamedTuple
 
 import mujoco
@@ -9,6 +10,8 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, SceneError, prefix_errors, unknown
 from emppi_ros.model import scene
 from emppi_ros.tasks.schema import BlockConfig, TrackedObjectConfig
+
+_TOPIC = re.compile('[A-Za-z][0-9A-Za-z]*(_[0-9A-Za-z]+)*_?')  # as ROS 2 allows
 
 
 class Block(NamedTuple):
@@ -48,6 +51,11 @@ TrackedObject = FreeObject | JointedObject
 def bind_object(model: mujoco.MjModel, name: str, settings: TrackedObjectConfig) -> TrackedObject:
     """Return an object; SceneError unless its joint is free, or the only one from the world."""
     where = f'objects: {name}'
+    if not _TOPIC.fullmatch(name):
+        raise ConfigError(
+            f'{where}: its poses arrive on tracking/{name}, which is no name of a topic: use '
+            'letters, digits and single underscores, beginning with a letter'
+        )
     body = prefix_errors(f'{where}: body', scene.find, model, 'body', settings.body)
     joint, is_free = int(model.body_jntadr[body]), settings.motion != 'jointed'
     if is_free and (joint < 0 or model.jnt_type[joint] != scene.FREE):

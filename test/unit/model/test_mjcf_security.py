@@ -107,6 +107,7 @@ GREEDY = {
     'many files': asset(''.join(f'<mesh file="m{i}.stl"/>' for i in range(1001))),
     'not a number': GOOD.format('<geom size="nan"/>'),
     'infinity': GOOD.format('<body pos="0 -Infinity 0"/>'),
+    'not a number with a payload': GOOD.format('<body pos="0 nan(1) 0"/>'),
     'unclosed': '<mujoco>',
     'empty': '',
     'latin': '<?xml version="1.0" encoding="latin-1"?><mujoco model="\udce4"/>',
@@ -227,3 +228,23 @@ def test_every_attribute_of_mujoco_that_names_a_file_or_folder_is_known():
 def test_shipped_scenes_are_within_every_bound():
     for path in paths.ASSETS.glob('*.xml'):
         mjcf_security.check(path)
+
+
+@pytest.mark.parametrize('name', ['nanoscan3_visual', 'infinigen_scene', 'inflator', 'a nano'])
+def test_names_may_begin_like_nan_and_inf(tmp_path, name):
+    path = tmp_path / 'scene.xml'
+    path.write_text(
+        f'<mujoco model="{name}"><asset><mesh name="{name}" builtin="sphere" params="1"/></asset>'
+        f'<worldbody><geom type="mesh" mesh="{name}"/></worldbody></mujoco>'
+    )
+    mjcf_security.check(path)
+    mujoco.MjModel.from_xml_path(str(path))
+
+
+@pytest.mark.parametrize('text', ['nanoscan', 'infx', '-nano', '0.1 nan1'])
+def test_mujoco_refuses_numbers_that_only_begin_like_nan(text):
+    """Therefore such words can only be names, which are allowed."""
+    with pytest.raises(ValueError, match='bad format'):
+        mujoco.MjModel.from_xml_string(
+            f'<mujoco><worldbody><geom size="1" pos="0 0 {text}"/></worldbody></mujoco>'
+        )

@@ -80,6 +80,19 @@ def test_suffixes_are_case_insensitive(tmp_path, name):
         np.testing.assert_array_equal(signal.values, signals[key].values)
 
 
+def test_blank_lines_at_the_end_and_cells_with_nan_are_no_samples(tmp_path):
+    lines = rows()
+    expected = read_recording([write(tmp_path, lines)]).signals
+    path = write(tmp_path, lines)
+    with path.open('a') as file:
+        file.write('\n  \n')
+    for key, signal in read_recording([path]).signals.items():
+        np.testing.assert_array_equal(signal.values, expected[key].values)
+    missing = [read_recording([write(tmp_path, changed(7, 1, text))]) for text in ('', 'NaN')]
+    for key, signal in missing[0].signals.items():
+        np.testing.assert_array_equal(signal.values, missing[1].signals[key].values)
+
+
 def changed(line, column, text):
     lines = rows()
     lines[line][column] = text
@@ -90,7 +103,7 @@ def changed(line, column, text):
     ('lines', 'words'),
     [
         (rows(20), r'position/hinge \[rad\]: too short: 20 samples; record 100'),
-        (changed(7, 1, 'nan'), r"line 9: position/hinge \[rad\]: found 'nan', expected a number"),
+        (changed(7, 1, 'inf'), r"line 9: position/hinge \[rad\]: found 'inf', expected a number"),
         (changed(7, 1, 'much'), r"line 9: .*found 'much'"),
         (changed(7, 0, '0.01'), 'sample 7 is not after the one before, at 0.06 s: sort the rows'),
         (rows()[:100] + rows()[150:], r'gap of 0.51 s after 0.99 s, where samples come'),

@@ -87,6 +87,7 @@ EVERY = [
 
 
 # 60 of 3540; all of them take a minute, and passed when this was written
+@pytest.mark.slow
 @given(st.sampled_from(EVERY), st.sampled_from(CHANGES))
 def test_a_mutated_yaml_loads_or_is_an_error_that_names_the_key(where, change):
     kind, name, place = where
@@ -111,6 +112,7 @@ def _get(data, place):
     return data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', SHIPPED)
 def test_every_required_key_of_a_shipped_task_is_missed_by_name(name):
     for place in _places(_yaml('tasks', name)):
@@ -122,6 +124,7 @@ def test_every_required_key_of_a_shipped_task_is_missed_by_name(name):
                 assert place[0] in str(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', SHIPPED)
 def test_every_shipped_task_plans_twice_with_finite_costs(name, rng):
     task = load_task(name)
@@ -212,6 +215,11 @@ BLOCK_MISTAKES = {
         "unknown body 'box'.*block, push",
     ),
     'object without free joint': (('objects', 'block', 'body'), 'pusher', 'no free joint'),
+    'no topic name': (
+        ('objects', 'red-box'),
+        {'body': 'block', 'motion': 'free'},
+        'objects: red-box: .* no name of a topic',
+    ),
     'nobody measures': (('objects',), {}, "joint 'block' of the scene is not measured"),
     'unknown scene': (('scene',), 'none.xml', "unknown scene 'none.xml'.*block.xml"),
     'unknown robot': (('robot',), 'pandaa', "unknown robot 'pandaa' .did you mean 'panda'"),
