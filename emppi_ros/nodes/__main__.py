@@ -15,7 +15,7 @@ NODES: dict[str, tuple[str, dict[str, Any]]] = {  # class and priority
     'belief': ('BeliefNode', {'nice': 10}),
     'bridge': ('BridgeNode', {'real_time': 10}),
     'simulator': ('SimulatorNode', {'real_time': 10}),
-    'markers': ('MarkersNode', {'nice': 15, 'idle': True}),
+    'markers': ('MarkersNode', {'nice': 15}),
     'task_server': ('TaskServerNode', {}),
     'depth_camera': ('DepthCameraNode', {}),
     'tracker': ('TrackerNode', {}),

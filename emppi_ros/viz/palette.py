@@ -7,9 +7,10 @@ OBJECT, TARGET = (0.10, 0.40, 0.85), (0.75, 0.22, 0.17)
 LOW_COST, MEDIUM_COST, HIGH_COST = (0.10, 0.65, 0.25), (0.95, 0.80, 0.10), (0.85, 0.15, 0.10)
 DIVERGED, PLAN, PREDICTION = (0.85, 0.10, 0.85), (0.05, 0.10, 0.45), (0.10, 0.40, 0.85)
 BAR, MEAN = (0.10, 0.40, 0.85), (0.95, 0.50, 0.05)
-FRAME, SHEET, TEXT = (0.35, 0.35, 0.35), (1.0, 1.0, 1.0), (0.1, 0.1, 0.1)
+FRAME, BOX = (0.35, 0.35, 0.35), (0.55, 0.62, 0.75)
+SHEET, TEXT = (1.0, 1.0, 1.0), (0.1, 0.1, 0.1)
 JOINT_KINDS: tuple[Color, ...] = ((0.10, 0.40, 0.85), (0.95, 0.50, 0.05), (0.56, 0.30, 0.66))
-TRUE_AXIS, CHANGE = (0.10, 0.75, 0.25), (0.18, 0.55, 0.34)
+TRUE_AXIS, CHANGE = (0.10, 0.75, 0.25), (0.05, 0.35, 0.18)
 AXIS_BRIGHTNESS = 0.85  # of the red, green and blue axes of a frame
 
 # plots and HTML

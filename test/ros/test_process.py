@@ -68,6 +68,7 @@ def found(request):
     return dict(zip(CHOSEN, map(str.split, done.stdout.splitlines()), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('given', CHOSEN, ids=lambda given: given[-1] if given else 'nothing')
 def test_a_process_keeps_to_itself_and_to_this_host_unless_the_user_wants_more(found, given):
     reach, peers, profiles, transports = CHOSEN[given]
@@ -80,6 +81,7 @@ def test_with_other_middleware_it_looks_on_this_host(monkeypatch):
     assert middleware.PROFILES not in middleware.settings({})
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path('/proc/self/maps').exists(), reason='needs Linux')
 def test_the_bridge_shares_no_memory_whose_locks_a_hung_planner_could_hold(harness):
     children = harness.spawn(NodeSpec('bridge'))
@@ -115,6 +117,7 @@ def _may_be_prompt():
     ).returncode
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, 'SCHED_RR'), reason='needs Linux')
 @pytest.mark.parametrize('level', [0, 1])
 def test_who_has_to_be_in_time_has_priority_while_it_is_urgent_where_permitted(harness, level):
@@ -148,29 +151,6 @@ def test_a_node_that_failed_ends_with_an_error_code_whatever_its_shutdown_does(h
         [sys.executable, '-c', FAILING], check=False, env=isolated_environment(harness.domain)
     )
     assert done.returncode == 2
-
-
-IDLE = """
-import os
-from rclpy.node import Node
-from emppi_ros.nodes.common import process
-class Short(Node):
-    failed = True  # ends the loop at once
-    def startup(self):
-        print(os.sched_getscheduler(0) == os.SCHED_IDLE)
-    def shutdown(self):
-        print(os.sched_getscheduler(0) == os.SCHED_OTHER)
-process.run(lambda: Short('short'), idle=True)
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, 'SCHED_IDLE'), reason='needs Linux')
-def test_an_idle_node_ends_at_normal_priority():
-    done = subprocess.run(
-        [sys.executable, '-c', IDLE],
-        env=isolated_environment(), check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.stdout.split() == ['True', 'True']
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])

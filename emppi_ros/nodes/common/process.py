@@ -20,24 +20,17 @@ from emppi_ros.nodes.common import middleware
 _THREADS = Path('/proc/self/task')
 
 
-def run(
-    make: Callable[[], Node],
-    nice: int = 0,
-    real_time: int = 0,
-    idle: bool = False,
-) -> int:
+def run(make: Callable[[], Node], nice: int = 0, real_time: int = 0) -> int:
     """
     Run one node until a signal; return the exit code.
 
-    `nice` is the nice level of the process, `idle` selects SCHED_IDLE until the node ends, and
-    `real_time` is a SCHED_RR priority (0: none), which applies where it is permitted, and only
-    while the node's attribute `urgent`, if it has one, is true.
+    `nice` is the nice level of the process, and `real_time` a SCHED_RR priority (0: none), which
+    applies where it is permitted, and only while the node's attribute `urgent`, if it has one, is
+    true.
     """
     stopping: list[int] = []
     middleware.configure()
     os.nice(nice)
-    if idle:
-        set_idle_priority()
     if real_time:
         # A Python thread may hold the interpreter for 5 ms, longer than a control cycle.
         sys.setswitchinterval(5e-4)
@@ -70,8 +63,6 @@ def run(
     except ExternalShutdownException:
         pass
     finally:
-        if idle:
-            set_real_time_priority(0)  # on a busy machine it would take too long to end
         failed = getattr(node, 'failed', False)  # a shutdown forgets it
         if shutdown is not None and rclpy.ok():
             shutdown()

@@ -67,7 +67,7 @@ class MarkersNode(TaskFollowerNode):
         self._lifetime = convert.to_duration(max(1.0, 5.0 / self._settings.rate_hz))
         self._error, self._drawn, self._times = '', 0, Durations()
         draw: dict[str, tuple[type, Callable[[DisplayState], object]]] = {
-            BELIEF_MARKERS: (MarkerArray, lambda s: self._markers(s, self._shapes.belief)),
+            BELIEF_MARKERS: (MarkerArray, lambda s: self._markers(s, self._belief)),
             BELIEF_POINTS: (PointCloud2, self._points),
             ROLLOUTS: (MarkerArray, lambda s: self._markers(s, self._shapes.rollouts)),
             OBJECTS: (MarkerArray, lambda s: self._markers(s, self._shapes.objects)),
@@ -151,6 +151,9 @@ class MarkersNode(TaskFollowerNode):
     ) -> MarkerArray:
         stamp = convert.to_stamp(display.stamp)
         return conversion.write_shapes(draw(display), self.task.robot.frame, stamp, self._lifetime)
+
+    def _belief(self, display: DisplayState) -> Shapes:
+        return [*self._shapes.belief(display), *self._shapes.points_box(display)]
 
     def _points(self, display: DisplayState) -> PointCloud2:
         return belief_cloud.write_points(

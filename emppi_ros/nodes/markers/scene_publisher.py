@@ -12,10 +12,11 @@ from rclpy.publisher import Publisher
 from std_msgs.msg import String
 
 from emppi_ros.nodes.bridge.graph_monitor import DESCRIPTION
-from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.common import interfaces, qos
+from emppi_ros.nodes.common.frames import TF
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics import transforms
-from emppi_ros.nodes.topics.transforms import SCENE_DESCRIPTION, TF, TransformSource
+from emppi_ros.nodes.topics.transforms import SCENE_DESCRIPTION, TransformSource
 from emppi_ros.tasks.task import Task
 
 _CHECK_S = 1.0  # between looks for another description
@@ -35,11 +36,11 @@ class ScenePublisher:
             String, DESCRIPTION, self._repeat, qos.LATCHED
         )
         self._check_at = time.monotonic() + _DISCOVERY_S
-        self._tf: Publisher[transforms.TFMessage] | None = None
-        if transforms.TFMessage is None:
+        self._tf: Publisher[interfaces.TFMessage] | None = None
+        if interfaces.TFMessage is None:
             node.get_logger().info(NO_TF, once=True)
         else:
-            self._tf = node.create_publisher(transforms.TFMessage, TF, qos.DEFAULT)
+            self._tf = node.create_publisher(interfaces.TFMessage, TF, qos.DEFAULT)
         self.loop = Loop('scene', 1.0 / rate_hz, self._work)
 
     def close(self) -> None:
@@ -59,7 +60,7 @@ class ScenePublisher:
         if self._source is not None and self._tf is not None:
             sent = self._source.poll(links=self._described)
             if sent:
-                self._tf.publish(transforms.TFMessage(transforms=sent))
+                self._tf.publish(interfaces.TFMessage(transforms=sent))
 
     def _watch(self, wanted: bool) -> None:
         """Subscribe to measurements, or end that."""

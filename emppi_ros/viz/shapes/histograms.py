@@ -5,6 +5,7 @@ Histograms stand upright beside the object and face the scene's camera.
 """
 
 from collections.abc import Sequence
+import itertools
 
 import mujoco
 import numpy as np
@@ -15,10 +16,19 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.palette import BAR, CHANGE, FRAME, MEAN, SHEET
+from emppi_ros.viz.palette import BAR, BOX, CHANGE, FRAME, MEAN, SHEET
 from emppi_ros.viz.shapes.joint_axes import uncertain_objects
 from emppi_ros.viz.shapes.scene_extent import UP, SceneExtent, belief_anchor
-from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Triangles, rectangles, rgba
+from emppi_ros.viz.shapes.shapes import (
+    SHEET_ALPHA,
+    Label,
+    Lines,
+    Shape,
+    Triangles,
+    rectangles,
+    rgba,
+    sheets,
+)
 
 Changes = Sequence[DetectedChange]
 BINS = 12
@@ -28,7 +38,6 @@ _ASIDE, _ABOVE = 0.06, 0.30  # of the first histogram from the object: to the ri
 _WIDTH, _HEIGHT = 0.28, 0.30  # of a histogram
 _PITCH = 0.33, 0.42  # from one histogram to the next
 _LETTER, _LINE = 0.028, 0.003  # height of a capital letter; width of a line
-_CHANGE_LETTER = 0.032
 _FOOT, _MARGIN, _BEHIND = 0.185, 0.02, 0.004  # of the sheet: below the bars, around them, behind
 _TEXT_BELOW = 0.10  # from the foot of a histogram to the middle of its text
 _SHEET_SHARE = 0.6  # of the height: where a bar has more of the weight, all bars are lower
@@ -72,34 +81,37 @@ def shapes(
         text = describe(task.parameters, belief, column)
         labels.append(Label('values', below, text, _LETTER * scale))
     corners = np.concatenate(bars)
+    # bars are opaque, as rviz sorts translucent shapes of one place at random; lines lie before
+    # them, as shapes of one plane flicker
+    ends = np.concatenate(lines) - 0.5 * scale * _BEHIND * np.cross(UP, right)
     sheet = first + scale * _sheet(columns, rows, right)
     return [
-        Triangles('panel', sheet, rgba(SHEET, 0.7, len(sheet))),
-        Triangles('bars', corners, rgba(BAR, 0.85, len(corners))),
-        Lines('scales', np.concatenate(lines), np.concatenate(colors), _LINE * scale),
+        Triangles('panel', sheet, rgba(SHEET, SHEET_ALPHA, len(sheet))),
+        Triangles('bars', corners, rgba(BAR, 1.0, len(corners))),
+        Lines('scales', ends, np.concatenate(colors), _LINE * scale),
         *labels,
     ]
 
 
-def change_label(
+def change_shapes(
     task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief, changes: Changes
-) -> Label:
-    """Return what changed, above the first column of histograms."""
+) -> list[Shape]:
+    """Return what changed, in words on a sheet above the histograms, from their left edge."""
     names = [parameter.name for parameter in task.parameters]
     mean = weights.mean(belief.log_weights, belief.theta)
     lines = []
     for change in changes:
         if change.parameter in names:
             column = names.index(change.parameter)
-            values = f'{change.before:.3g} -> {mean[column]:.3g} {task.parameters[column].unit}'
-            lines.append(f'{change.parameter} changed: {values.rstrip()}')
+            values = f'{change.before:.3g} to {mean[column]:.3g} {task.parameters[column].unit}'
+            lines += [f'{change.parameter} changed:', values.rstrip()]
     rows = max(1, -(-len(scalar_columns(task)) // _COLUMNS))
-    height = (_PITCH[1] * (rows - 1) + _SHEET_SHARE * _HEIGHT + 3 * _MARGIN) / np.sqrt(rows)
-    aside = _ASIDE + 0.5 * _WIDTH / np.sqrt(rows)
-    place = belief_anchor(task, data) + extent.size * (
-        aside * extent.right + (_ABOVE + height) * UP
-    )
-    return Label('changes', place, '\n'.join(lines), _CHANGE_LETTER * extent.size, CHANGE)
+    height = (_PITCH[1] * (rows - 1) + _SHEET_SHARE * _HEIGHT + 2 * _MARGIN) / np.sqrt(rows)
+    half = 0.5 * _LETTER * np.array([max(map(len, lines), default=0), 2.0 * len(lines)])
+    aside, above = half + [_ASIDE - _MARGIN, _ABOVE + height]
+    place = belief_anchor(task, data) + extent.size * (aside * extent.right + above * UP)
+    label = Label('changes', place, '\n'.join(lines), _LETTER * extent.size, CHANGE)
+    return [sheets('change panel', [label], extent.right, UP), label]
 
 
 def points(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief) -> Array:
@@ -111,8 +123,24 @@ def points(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief)
     low, high = task.prior.range
     span = np.where(high > low, high - low, 1.0)
     shares = ((belief.theta - low) / span)[:, :3]
-    depth = np.cross(UP, extent.right)
-    axes = np.stack([extent.right, UP, depth])[: shares.shape[1]]
+    return _in_box(task, extent, data, shares)
+
+
+def points_box(task: Task, extent: SceneExtent, data: mujoco.MjData) -> Lines:
+    """Return the edges of the box of `points`: a rectangle or a line for two parameters or one."""
+    directions = min(3, len(task.parameters))
+    corners = np.array(list(itertools.product((0.0, 1.0), repeat=directions)))
+    pairs = [
+        pair for pair in itertools.combinations(corners, 2) if np.ptp(pair, axis=0).sum() == 1.0
+    ]
+    shares = np.array(pairs).reshape(-1, 2, directions)
+    ends = _in_box(task, extent, data, shares)
+    return Lines('points box', ends, rgba(BOX, 1.0, len(ends)), _LINE * extent.size)
+
+
+def _in_box(task: Task, extent: SceneExtent, data: mujoco.MjData, shares: Array) -> Array:
+    """Return positions (..., 3) [m] from shares (..., d) of the sides of the points' box."""
+    axes = np.stack([extent.right, UP, np.cross(UP, extent.right)])[: shares.shape[-1]]
     corner = belief_anchor(task, data) - extent.size * _BOX_ASIDE * extent.right
     return corner + extent.size * _BOX * shares @ axes
 

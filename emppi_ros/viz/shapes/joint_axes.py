@@ -3,22 +3,21 @@
 import mujoco
 import numpy as np
 
-from emppi_ros.core.arrays import Array
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.uncertain_joints import UncertainJoint
 from emppi_ros.priors.particles import Belief
 from emppi_ros.state import articulation
 from emppi_ros.tasks.objects import JointedObject
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.palette import JOINT_KINDS, SHEET
+from emppi_ros.viz.palette import JOINT_KINDS
 from emppi_ros.viz.shapes.scene_extent import UP, SceneExtent
-from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Spheres, Triangles, rectangles, rgba
+from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Spheres, sheets
 
 MIN_SHARE = 0.02  # of the largest weight: particles with less are not drawn
 # lengths are shares of the scene's extent
 _LENGTH, _WIDTH, _PIVOT = 0.3, 0.004, 0.016  # of an axis; its width; diameter of a pivot
-_TEXT, _LIFT = 0.024, 0.25  # height of a letter; of a label above its object
-_BEHIND = 0.02  # distance of the sheet behind a label, which turns towards the camera
+_TEXT = 0.032  # height of a letter
+_ASIDE, _LIFT = 0.06, 0.25  # of a label from its object: its left end to the right; up
 
 
 def uncertain_objects(task: Task) -> list[tuple[UncertainJoint, JointedObject]]:
@@ -73,19 +72,14 @@ def axes(task: Task, size: float, data: mujoco.MjData, belief: Belief) -> tuple[
 
 def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief) -> list[Shape]:
     """Return axes, pivots, and a label of each uncertain joint; nothing without one."""
-    labels, sheets = [], []
+    labels = []
     for joint, item in uncertain_objects(task):
-        text = kind_shares(task, joint, belief)
-        above = data.xpos[item.body] + _LIFT * extent.size * UP
-        labels.append(Label('joints', above, f'{joint.name}\n{text}', _TEXT * extent.size))
-        sheets.append(above + extent.size * _sheet(text, extent.right))
+        lines = joint.name, *kind_shares(task, joint, belief).split(', ')
+        # above the object, the wrist would hide it
+        aside = _ASIDE + 0.5 * _TEXT * max(map(len, lines))
+        place = data.xpos[item.body] + extent.size * (aside * extent.right + _LIFT * UP)
+        labels.append(Label('joints', place, '\n'.join(lines), _TEXT * extent.size))
     if not labels:
         return []
-    panel = Triangles('joint panel', np.concatenate(sheets), rgba(SHEET, 0.7, 2 * len(sheets)))
+    panel = sheets('joint panel', labels, extent.right, UP)
     return [*axes(task, extent.size, data, belief), panel, *labels]
-
-
-def _sheet(text: str, right: Array) -> Array:
-    """Return the triangles (2, 3, 3) of a sheet behind a label of two lines, centred on it."""
-    half = _TEXT * np.array([[0.5 * len(text), 2.0]])
-    return rectangles(-half, half, right, UP) + _BEHIND * np.cross(UP, right)

@@ -12,6 +12,7 @@ from emppi_ros.viz.shapes.shapes import Lines, Shape, Triangles, rgba, segments
 
 # lengths are shares of the scene's extent
 _LINE, _CROSS, _AXIS = 0.004, 0.03, 0.08  # line width; arm of a target's cross; axis of a frame
+MARGIN = 0.002  # of the boxes: rviz draws the objects, too, and equal faces flicker
 _SIDES = 32  # of a circle
 _RED_GREEN_BLUE = np.column_stack([AXIS_BRIGHTNESS * np.eye(3), np.ones(3)])  # x, y, z; opaque
 _EDGES = [(i, j) for i in range(8) for j in range(i) if (i ^ j) in (1, 2, 4)]  # one bit apart
@@ -22,7 +23,8 @@ _NO_BOX = np.empty((0, 8, 3))
 def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData) -> list[Shape]:
     """Return frames and boxes of tracked objects, and marks at the task's target."""
     bodies = tracked_bodies(task)
-    tracked = np.concatenate([body_boxes(data, body) for body in bodies] or [_NO_BOX])
+    margin = MARGIN * extent.size
+    tracked = np.concatenate([body_boxes(data, body, margin) for body in bodies] or [_NO_BOX])
     rotations, positions = data.xmat[bodies].reshape(-1, 3, 3), data.xpos[bodies][:, None]
     tips = positions + _AXIS * extent.size * rotations.transpose(0, 2, 1)  # (n, 3, 3), one a row
     frames = np.stack([np.broadcast_to(positions, tips.shape), tips], axis=2).reshape(-1, 2, 3)
@@ -52,7 +54,7 @@ def _target(task: Task, extent: SceneExtent, data: mujoco.MjData) -> Lines:
     width, success = _LINE * extent.size, task.file.success
     if task.target is not None:
         (body,) = np.flatnonzero(task.model.body_mocapid == task.target)
-        return _edges('target', body_boxes(data, int(body)), TARGET, extent)
+        return _edges('target', body_boxes(data, int(body), MARGIN * extent.size), TARGET, extent)
     centre = target_point(task, data)
     if centre is None:
         return Lines('target', np.empty((0, 2, 3)), np.empty((0, 4)), width)

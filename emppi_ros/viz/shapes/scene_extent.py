@@ -87,15 +87,15 @@ def _belief_corners(task: Task) -> Array:
     return anchor + size * np.array([[0.0, 0.0], _BELIEF]) @ np.stack([right, UP])
 
 
-def body_boxes(data: mujoco.MjData, body: int) -> Array:
-    """Return the corners (n, 8, 3) of the boxes around each geom of a body."""
-    return box_corners(data, np.flatnonzero(data.model.geom_bodyid == body))
+def body_boxes(data: mujoco.MjData, body: int, margin: float = 0.0) -> Array:
+    """Return the corners (n, 8, 3) of the boxes around each geom of a body, with a margin [m]."""
+    return box_corners(data, np.flatnonzero(data.model.geom_bodyid == body), margin)
 
 
-def box_corners(data: mujoco.MjData, geoms: npt.NDArray[np.int_]) -> Array:
+def box_corners(data: mujoco.MjData, geoms: npt.NDArray[np.int_], margin: float = 0.0) -> Array:
     """Return the corners (n, 8, 3) of the boxes around geoms, in the world frame."""
     model = data.model
     centre, half = np.split(model.geom_aabb[geoms], 2, axis=1)
-    local = centre[:, None] + half[:, None] * _CORNERS  # in the geom's frame
+    local = centre[:, None] + (half + margin)[:, None] * _CORNERS  # in the geom's frame
     rotation = data.geom_xmat[geoms].reshape(-1, 3, 3)
     return data.geom_xpos[geoms][:, None] + np.einsum('gij,gcj->gci', rotation, local)

@@ -10,7 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.viz.palette import TEXT, Color
+from emppi_ros.viz.palette import SHEET, TEXT, Color
+
+SHEET_ALPHA = 0.7  # of sheets behind text
+# in heights of a letter: sheet for each letter and each line; how far it is behind the text,
+_ACROSS, _DOWN, _BEHIND = 0.9, 2.0, 0.8  # which turns towards the camera, while sheets do not
 
 
 class Lines(NamedTuple):
@@ -69,3 +73,15 @@ def rectangles(low: Array, high: Array, right: Array, up: Array) -> Array:
     corners = low.T, (high[:, 0], low[:, 1]), high.T, (low[:, 0], high[:, 1])
     a, b, c, d = (np.outer(x, right) + np.outer(y, up) for x, y in corners)
     return np.stack([np.stack([a, b, c], 1), np.stack([a, c, d], 1)], 1).reshape(-1, 3, 3)
+
+
+def sheets(name: str, labels: Sequence[Label], right: Array, up: Array) -> Triangles:
+    """Return a sheet behind each label that has text, for contrast with the scene."""
+    found = [np.empty((0, 3, 3))]
+    for label in (label for label in labels if label.text):
+        lines = label.text.split('\n')
+        half = 0.5 * np.array([[_ACROSS * max(map(len, lines)), _DOWN * len(lines)]])
+        flat = rectangles(-half, half, right, up) + _BEHIND * np.cross(up, right)
+        found.append(label.position + label.height * flat)
+    corners = np.concatenate(found)
+    return Triangles(name, corners, rgba(SHEET, SHEET_ALPHA, len(corners)))

@@ -69,12 +69,18 @@ class TaskShapes:
         return [
             *joint_axes.shapes(self._task, self.extent, data, display.belief),
             *histograms.shapes(self._task, self._sheets, data, display.belief),
-            histograms.change_label(self._task, self._sheets, data, display.belief, recent),
+            *histograms.change_shapes(self._task, self._sheets, data, display.belief, recent),
         ]
 
     def points(self, display: DisplayState) -> Array:
         """Return the belief as one point a particle (M, 3)."""
         return histograms.points(self._task, self.extent, self._place(display), display.belief)
+
+    def points_box(self, display: DisplayState) -> list[Shape]:
+        """Return the box of `points`, which displays draw by themselves; nothing without any."""
+        if not self._task.parameters:
+            return []
+        return [histograms.points_box(self._task, self.extent, self._place(display))]
 
     def objects(self, display: DisplayState) -> list[Shape]:
         """Return tracked objects and the target."""

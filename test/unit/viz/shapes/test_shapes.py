@@ -172,7 +172,7 @@ def test_a_change_is_shown_in_words_for_some_seconds(push, rng):
         (one,) = [shape for shape in found if shape.name == 'changes']
         return one.text
 
-    expected = f'block_mass changed: 0.125 -> {mass:.3g} kg'
+    expected = f'block_mass changed:\n0.125 to {mass:.3g} kg'
     last = 3.0 + SHOWN_S
     assert [text(at, detected) for at in (2.9, 3.0, last - 0.1, last)] == [
         '', expected, expected, '',
@@ -180,13 +180,61 @@ def test_a_change_is_shown_in_words_for_some_seconds(push, rng):
     assert text(3.0, ()) == ''
 
 
-def test_the_box_around_an_object_is_its_geom(push):
+def test_the_sheet_of_a_change_lies_above_the_histograms_and_holds_its_text(push, rng):
+    belief, stamp = believed(push, rng), 3.0
+    seen = tuple(
+        DetectedChange(stamp, name, 0.1, 0.3) for name in ('block_mass', 'block_friction')
+    )
+    display = DisplayState(stamp, push.start(), {}, belief, changes=seen)
+    found = TaskShapes(push).belief(display)
+    label, sheet, panel = (layer(found, n) for n in ('changes', 'change panel', 'panel'))
+    assert sheet.corners[..., 2].min() > panel.corners[..., 2].max()
+    across, down = np.ptp(sheet.corners.reshape(-1, 3) @ _axes(push), axis=0)
+    lines = label.text.split('\n')
+    assert len(lines) == 4 and down > 1.2 * len(lines) * label.height
+    assert across > 0.8 * max(map(len, lines)) * label.height  # of DejaVu Sans, in pictures
+    hidden = TaskShapes(push).belief(display._replace(changes=()))
+    assert layer(hidden, 'changes').text == '' and not len(layer(hidden, 'change panel').corners)
+
+
+def test_lines_of_histograms_lie_between_the_camera_and_opaque_bars(push, rng):
+    found = shown(histograms.shapes, push, believed(push, rng))
+    away = np.cross(scene_extent.UP, scene_extent.scene_extent(push).right)
+    parts = (
+        layer(found, 'scales').ends,
+        layer(found, 'bars').corners,
+        layer(found, 'panel').corners,
+    )
+    lines, bars, sheet = (np.unique(np.round(part @ away, 9)) for part in parts)  # planes
+    assert len(lines) == len(bars) == len(sheet) == 1 and lines < bars < sheet
+    assert (layer(found, 'bars').colors[:, 3] == 1.0).all()  # others are sorted at random
+
+
+def test_the_label_of_a_joint_is_beside_its_object_and_lists_the_kinds(drawer, rng):
+    label = layer(shown(joint_axes.shapes, drawer, believed(drawer, rng)), 'joints')
+    ((_, item),) = uncertain_objects(drawer)
+    centre = scene.kinematics(drawer.model, drawer.start().qpos).xpos[item.body]
+    lines = label.text.split('\n')
+    assert lines[0] == 'handle' and [line.split(' % ')[1] for line in lines[1:]] == [
+        'slide', 'hinge',
+    ]  # fmt: skip
+    aside, up = (label.position - centre) @ _axes(drawer)
+    assert aside > 0.5 * max(map(len, lines)) * label.height and up > 0.0
+
+
+def _axes(task):
+    """Return to the right and up (3, 2), as seen by the scene's camera."""
+    return np.column_stack([scene_extent.scene_extent(task).right, scene_extent.UP])
+
+
+def test_the_box_around_an_object_is_its_geom_with_a_margin(push):
     data = scene.kinematics(push.model, push.start().qpos)
     found = objects.shapes(push, scene_extent.scene_extent(push), data)
     ends = layer(found, 'objects').ends
     body = scene_extent.tracked_bodies(push)[0]
     geom = push.model.body_geomadr[body]
-    size = push.model.geom_size[geom]
+    margin = objects.MARGIN * scene_extent.scene_extent(push).size
+    size = push.model.geom_size[geom] + margin
     inside = (ends - data.geom_xpos[geom]) @ data.geom_xmat[geom].reshape(3, 3)
     # every corner of the box, from three edges each; rounding
     np.testing.assert_allclose(np.abs(inside), np.broadcast_to(size, inside.shape), atol=1e-9)
@@ -269,5 +317,11 @@ def test_a_door_is_shown_where_it_was_tracked(drawer):
 def test_points_of_a_belief_lie_in_the_box_of_the_prior(push):
     low, high = push.prior.range
     belief = uniform(np.array([low, high, 0.5 * (low + high)]))
-    positions = TaskShapes(push).points(DisplayState(0.0, push.start(), {}, belief))
+    display = DisplayState(0.0, push.start(), {}, belief)
+    positions = TaskShapes(push).points(display)
     np.testing.assert_allclose(positions[2], 0.5 * (positions[0] + positions[1]), atol=1e-12)
+    (box,) = TaskShapes(push).points_box(display)
+    assert len(box.ends) == 4  # a rectangle, of two parameters; rounding
+    ends = box.ends.reshape(-1, 3) @ _axes(push)
+    reached = np.array([ends.min(axis=0), ends.max(axis=0)])
+    np.testing.assert_allclose(positions[:2] @ _axes(push), reached, atol=1e-12)
