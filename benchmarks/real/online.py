@@ -179,7 +179,7 @@ def replay(task: Task, states: JointStates, sd: Array, seed: int = 0) -> BeliefR
     found = {
         'misfit': monitor.misfit,
         'outside of its prior': monitor.out_of_prior(belief),
-        'not identifiable': monitor.unidentifiable,
+        'not identifiable': monitor.unidentifiable(belief),
         'collapsed': monitor.collapsed(belief),
     }
     flags = tuple(f'{what}: {", ".join(names)}' for what, names in found.items() if names)

@@ -329,7 +329,7 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
     """Return the summary of a run: the JSON object that `emppi run --json` prints."""
     trace, task = loop.trace, loop.task
     belief, monitor = loop.filter.belief, loop.filter.monitor
-    outside, unidentifiable = monitor.out_of_prior(belief), monitor.unidentifiable
+    outside, unidentifiable = monitor.out_of_prior(belief), monitor.unidentifiable(belief)
     rows = {
         name: row | {'out_of_prior': name in outside, 'unidentifiable': name in unidentifiable}
         for name, row in belief_monitor.parameter_summary(task, belief, trace.truth).items()

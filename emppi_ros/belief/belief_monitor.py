@@ -36,6 +36,7 @@ _TAIL, _WIDE_TAIL = 0.01, 0.05  # probabilities, at either end of a prior
 _WINDOW = 200  # updates: a few seconds
 _MAX_MEAN_SQUARE = 2.0  # of normalized innovations; that of a consistent belief is 1
 UNIDENTIFIABLE = 0.9  # of the prior's standard deviation remaining
+_WIDE = 0.5  # of the prior's sd: more than particles narrow by chance
 SMALLEST = 1e-3  # sd, as a fraction of the prior's: no model of a robot is right to so many digits
 _COLLAPSED = 0.1  # of the sd that measurements leave; learned errors may justify a third of it
 _MAX_LEARNED = 4.0  # learned variance of errors: twice the configured standard deviation
@@ -255,12 +256,17 @@ class BeliefMonitor:
         spread = self._task.prior.relative_sd(belief)
         return self._names(spread < _COLLAPSED * self.remaining)
 
-    @property
-    def unidentifiable(self) -> list[str]:
-        """Parameters about which the measurements contain almost no information."""
+    def unidentifiable(self, belief: Belief) -> list[str]:
+        """
+        Return the parameters about which the measurements contain almost no information.
+
+        A parameter that the belief knows much better than its prior is not among them: the filter
+        learns a smaller noise than the configured one, with which `information` is computed.
+        """
         if self.updates < _MIN_UPDATES:
             return []
-        return self._names(self.remaining > UNIDENTIFIABLE)
+        wide = self._task.prior.relative_sd(belief) > _WIDE
+        return self._names((self.remaining > UNIDENTIFIABLE) & wide)
 
     def _names(self, flags: Bools) -> list[str]:
         """Return the names of the uncertain parameters with a flag (P,)."""

@@ -21,7 +21,7 @@ from emppi_ros.priors import particles
 from emppi_ros.priors.distributions import to_bounded, to_unbounded
 from emppi_ros.priors.joint_prior import JointPrior
 from emppi_ros.priors.particles import Belief
-from emppi_ros.priors.resampling import Indices, ResamplingConfig
+from emppi_ros.priors.resampling import Indices, ResamplingConfig, match_moments
 from emppi_ros.tasks.objects import Block
 
 _RESOLUTION = 0.5  # of the draws after a jump, in sd of the prior
@@ -87,11 +87,13 @@ def learn(
     power: float,
     errors: Array,
     statistics: Statistics,
+    window: int = 1,
 ) -> Statistics:
     """
     Return noise and information after errors (M, N), in units of the configured sd.
 
     `dof` are the degrees of freedom of their distribution; the likelihood was raised to a power.
+    Errors that are sums over a `window` of updates count by its inverse.
     A fixed scale stays as it is. Diverged particles, whose errors are not finite, are ignored.
     """
     scale, fisher = statistics
@@ -101,10 +103,10 @@ def learn(
     if finite.any():
         shares, errors = belief.log_weights[finite], errors[finite]
         z = prior.unbounded(belief.theta)[finite]
-        precision = noise.precision(scale, dof, shares, errors)
+        precision = noise.precision(scale, dof, shares, errors) / window
         jacobian = information.sensitivity(shares, z, errors, precision, prior.spread)
         fisher = information.add(fisher, jacobian, power * scale.power * precision)
-        scale = noise.update(scale, dof, shares, errors, precision, jacobian, prior.spread)
+        scale = noise.update(scale, dof, shares, errors, precision, jacobian, prior.spread, window)
     lag = np.minimum(noise.lag(scale), 1.0) * prior.spread**2
     if lag.any():
         fisher = information.raise_variance(fisher, belief.log_weights, lag)
@@ -130,8 +132,10 @@ def resample(
         return belief, statistics, None
     fisher = statistics.information[parents]
     if statistics.noise is not None:
-        covariance = weights.covariance(belief.log_weights, prior.unbounded(belief.theta))
-        drawn = _raise_spread(prior, drawn, covariance, fisher, rng)
+        z = prior.unbounded(belief.theta)
+        mean = weights.mean(belief.log_weights, z)
+        covariance = weights.covariance(belief.log_weights, z)
+        drawn = _raise_spread(prior, drawn, covariance, fisher, rng, mean)
     return drawn, Statistics(statistics.noise, fisher), parents
 
 
@@ -171,13 +175,23 @@ def follow_change(
 
 
 def _raise_spread(
-    prior: BlockPrior, belief: Belief, covariance: Array, fisher: Array, rng: np.random.Generator
+    prior: BlockPrior,
+    belief: Belief,
+    covariance: Array,
+    fisher: Array,
+    rng: np.random.Generator,
+    mean: Array | None = None,
 ) -> Belief:
-    """Return particles whose covariance (U, U) is raised to that of the posterior."""
+    """
+    Return particles whose covariance (U, U) is raised to that of the posterior.
+
+    With the `mean` (U,) before they were drawn, they get exactly this mean and that covariance.
+    """
     floor = information.covariance(belief.log_weights, fisher)
     added = information.missing(covariance, floor)
     z = to_unbounded(prior.parameters, belief.theta)
-    z[:, prior.within] = information.diffuse(
-        z[:, prior.within], added, prior.center, prior.spread, rng
-    )
+    diffused = information.diffuse(z[:, prior.within], added, prior.center, prior.spread, rng)
+    if mean is not None:
+        diffused = match_moments(diffused, mean, covariance + added)
+    z[:, prior.within] = diffused
     return Belief(to_bounded(prior.parameters, z), belief.log_weights)

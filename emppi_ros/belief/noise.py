@@ -5,32 +5,77 @@ The scale of the Student's t distribution of each error has a conjugate inverse-
 forgetting (Sarkka and Nummenmaa, IEEE Trans. Automatic Control, 2009; eqs. 13 to 17). The power of
 the likelihood is the variance of the score that it implies, over the one that scores have (Pauli,
 Racugno and Ventura, Statistica Sinica, 2011; Newey and West, Econometrica, 1987).
+
+Errors are sums over the last updates, which compare impulses and not their times. The noise of a
+pose shifts a predicted contact from one interval between poses to the next. The errors of both
+then are large and opposite, and particles with weak contacts seem to fit better (regression
+dilution); in the sum they cancel. Overlapping sums over W updates, each counted by 1 / W, have the
+information of their errors once, as in the estimate of a long-run variance (Bartlett, Biometrika
+37, 1950).
 """
 
+from collections.abc import Sequence
+import math
 from typing import NamedTuple
 
 import numpy as np
 
+from emppi_ros.belief.measurement_model import Deviation
 from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array
 from emppi_ros.journal.snapshot import restorable
+from emppi_ros.priors.resampling import Indices
 
-_MEMORY = 250  # updates after which an error is forgotten: five seconds
-_BASE = 0.01  # leverage of an error that says nothing about the parameters
-_PRIOR = 10 * _BASE  # leverage of the prior of the scale
-_SMALLEST = 0.1  # variance, in units of the configured one: model errors do not average out
+_MEMORY = 250  # updates after which a score is forgotten, and informative errors: five seconds
+_HALF = 0.01  # leverage of an error that counts half
+_PRIOR = 2.0  # errors that the prior of the scale is worth
+_SMALLEST = 0.05  # variance, in units of the configured one: model errors do not average out
 _WINDOWS = np.array([20.0, 60.0, 180.0])  # updates, after which a score no longer counts in a sum
 _LAGGING = 9.0  # squared sum of scores over its variance: three standard deviations
 _DELAY = 50  # updates in which the belief can follow a change before correlated errors count less
 _PRIOR_INFORMATION = 10.0  # of the parameters' prior, before which the power stays near 1
 
 
+def sum_recent(recent: Array | None, window: int, errors: Array) -> tuple[Array, Array]:
+    """
+    Return the sum of the errors (M, N) and of those before, and the errors for the next update.
+
+    `recent` (W - 1, M, N) are the errors of the last updates, the oldest first; None starts again.
+    The sum is divided by sqrt(W), so that independent errors keep their variance. The errors of
+    diverged particles are not finite; they count in this sum only.
+    """
+    if recent is None or recent.shape != (window - 1, *errors.shape):
+        recent = np.zeros((window - 1, *errors.shape))
+    total = (recent.sum(axis=0) + errors) / math.sqrt(window)
+    finite = np.where(np.isfinite(errors), errors, 0.0)
+    return total, np.concatenate([recent, finite[None]])[1:]
+
+
+def forget_parents(recent: Array, rows: Indices) -> Array:
+    """Return recent errors without those of particles that jumped: their parents made them."""
+    kept = recent.copy()
+    kept[:, rows] = 0.0
+    return kept
+
+
+def sum_window(
+    deviations: Sequence[Deviation], window: int, recent: Array | None
+) -> tuple[list[Deviation], Array]:
+    """Return the deviations summed over a window, and the errors for the next update."""
+    errors = np.concatenate([one.values for one in deviations], axis=1)
+    total, recent = sum_recent(recent, window, errors)
+    ends = np.cumsum([one.values.shape[1] for one in deviations])[:-1]
+    parts = np.split(total, ends, axis=1)
+    summed = [one._replace(values=part) for one, part in zip(deviations, parts, strict=True)]
+    return summed, recent
+
+
 @restorable
 class NoiseScale(NamedTuple):
     """Estimates about the errors of N compared values, in units of the configured sd."""
 
-    squares: Array  # (N,) sum of squared errors, by their leverage
-    total: Array  # (N,) sum of the leverage
+    squares: Array  # (N,) sum of squared errors, by how informative they are
+    total: Array  # (N,) number of informative errors
     # variance of the score by each parameter, times prior variance
     expected: Array  # (P,) that the likelihood implies
     actual: Array  # (P,) that scores have
@@ -98,6 +143,7 @@ def update(
     precision: Array,
     jacobian: Array,
     spread: Array,
+    window: int = 1,
 ) -> NoiseScale:
     """
     Return the estimates after an update of the belief.
@@ -106,12 +152,17 @@ def update(
     of each particle in units of the configured sd. `dof` are the degrees of freedom of Student's
     t, `precision` (N,) is the curvature of the negative log density at the mean error, `jacobian`
     (N, P) the sensitivity of the errors to the parameters, and `spread` (P,) the standard
-    deviation of their prior.
+    deviation of their prior. Errors are sums over a `window` of updates.
+
+    An error that says nothing about the parameters neither counts nor lets others be forgotten:
+    the noise of a free motion is not that of a contact.
     """
     variance = scale.variance
     leverage = jacobian**2 * spread**2  # (N, P)
     kept = 1.0 - 1.0 / _MEMORY
-    weight = _BASE + leverage.sum(axis=1) / variance
+    informative = leverage.sum(axis=1) / variance / window
+    weight = informative / (informative + _HALF)
+    remembered = 1.0 - weight / _MEMORY
     robust = robust_weights(dof, errors**2 / variance)
     squares = weights.mean(log_weights, robust * errors**2)
     score = (precision * weights.mean(log_weights, errors)) @ jacobian * spread
@@ -121,8 +172,8 @@ def update(
     before = decay * scale.scores
     actual = np.maximum(kept * scale.actual + score * (score + 2.0 * before[0]), 0.0)
     return NoiseScale(
-        kept * scale.squares + weight * squares,
-        kept * scale.total + weight,
+        remembered * scale.squares + weight * squares,
+        remembered * scale.total + weight,
         expected,
         actual,
         before + score,

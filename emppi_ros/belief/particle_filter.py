@@ -2,8 +2,8 @@
 The particle filter of a task: prediction, eq. 10 and resampling, as in docs/method.md.
 
 The time update lets parameters jump and drift. The measurement update predicts with each
-particle, weighs it by the errors, learns their noise, corrects the states, resamples, and draws
-again what no measurement contains.
+particle, weighs it by the errors of the last updates, learns their noise, corrects the states,
+resamples, and draws again what no measurement contains.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,20 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from emppi_ros.belief import blocks, changes, gauge_freedom, information, measurement_model, noise
+from emppi_ros.belief import (
+    blocks,
+    changes,
+    gauge_freedom,
+    information,
+    measurement_model,
+    noise,
+)
 from emppi_ros.belief.belief_monitor import BeliefMonitor, LearnedNoise
 from emppi_ros.belief.blocks import Statistics
 from emppi_ros.belief.changes import ChangeDetector, DetectedChange
 from emppi_ros.belief.measurement_model import LONGEST_S, Deviation, Predictor
 from emppi_ros.core import weights
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import DegenerateWeightsError
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.ensemble import State
@@ -49,7 +57,7 @@ class ParticleFilter:
     statistics: list[Statistics]  #: learned noise and information of each block of parameters
     changes: ChangeDetector  #: detects changes of parameters; `changes.events` has the last ones
 
-    MEMORY = ('_rng', 'belief', '_last', 'statistics', '_undrifted', 'changes')
+    MEMORY = ('_rng', 'belief', '_last', '_recent', 'statistics', '_undrifted', 'changes')
 
     def __init__(self, task: Task, seed: int | np.random.Generator = 0) -> None:
         """Draw the particles from the prior; `seed` may be a generator."""
@@ -60,6 +68,7 @@ class ParticleFilter:
         self._predictor = Predictor(task, self._config.particles, threads, fine=True)
         self.monitor = BeliefMonitor(task)
         self._last: tuple[float, State] | None = None
+        self._recent: Array | None = None  # errors of the last updates
         self._changing = changes.changing(task.belief.changes, task.prior)
         self._priors = [blocks.marginal(task.prior, block) for block in task.blocks]
         self._joints = uncertain_joints.uncertain(task.model, task.parameters)
@@ -84,14 +93,14 @@ class ParticleFilter:
             if self._several
             else prior.initial_belief(count, self._rng)
         )
-        self._last = None
+        self._last = self._recent = None
         self._undrifted = 0.0  # seconds since parameters drifted
         self.statistics = [blocks.start(prior, count) for prior in self._priors]
         self.changes.reset(count)
 
     def restart(self) -> None:
         """Start again from the next measurement, as after a jump; keep the belief."""
-        self._last = None
+        self._last = self._recent = None
         self.monitor.restart()
 
     def activate(self, equalities: Sequence[int]) -> None:
@@ -116,6 +125,7 @@ class ParticleFilter:
         fitted = self._predictor.fit(observation)
         self._last = stamp, fitted
         if not 0.0 < elapsed <= LONGEST_S:
+            self._recent = None
             self.monitor.restart()
             return None
         if not self._task.parameters:
@@ -125,11 +135,12 @@ class ParticleFilter:
         deviations = self._predictor.compare(predicted, observation)
         learned = self._learned_noise(deviations)
         self.monitor.add(self.belief, deviations, stamp, observation, commands, learned)
+        deviations, self._recent = noise.sum_window(deviations, self._window, self._recent)
         try:
             weighted = self._reweight(predicted, deviations, learned)
         except DegenerateWeightsError:
             self._reinject()
-            self._last = (stamp, observation.estimated)
+            self._last, self._recent = (stamp, observation.estimated), None
             return FilterUpdate(0.0, True, True)
         if learned is not None:
             self._learn(deviations, weighted)
@@ -138,6 +149,8 @@ class ParticleFilter:
         if parents is not None:  # particles take their states with them
             state = State(*(values[parents] for values in state))
             self.changes.resample(parents)
+            if self._recent is not None:
+                self._recent = self._recent[:, parents]
             if learned is not None and self._joints:
                 theta = gauge_freedom.redraw(
                     self._task, self._joints, self.belief.theta, self._rng
@@ -159,6 +172,8 @@ class ParticleFilter:
                 blocks.jump(*pair, jumps)
                 for pair in zip(self._priors, self.statistics, strict=True)
             ]
+            if self._recent is not None:
+                self._recent = noise.forget_parents(self._recent, jumps.rows)
             if state.qpos.ndim > 1:
                 parents = np.arange(len(state.qpos))
                 parents[jumps.rows] = jumps.origins
@@ -173,6 +188,11 @@ class ParticleFilter:
             ]
             self._undrifted = 0.0
         return state
+
+    @property
+    def _window(self) -> int:
+        """Updates whose errors are summed; blocks exchange particles between any two."""
+        return 1 if self._several else self._config.window
 
     def _learned_noise(self, deviations: Sequence[Deviation]) -> LearnedNoise | None:
         """Return the noise of all values, learned so far; None if it is fixed."""
@@ -206,7 +226,7 @@ class ParticleFilter:
         )
         config, weighted = self._config.resampling, []
         for prior, statistics in zip(self._priors, self.statistics, strict=True):
-            log_likelihood = evidence.take(prior.dofs, axis=1).sum(axis=1)
+            log_likelihood = evidence.take(prior.dofs, axis=1).sum(axis=1) / self._window
             weighted.append(
                 blocks.reweight(config, prior, self.belief, log_likelihood, statistics)
             )
@@ -219,8 +239,9 @@ class ParticleFilter:
         errors = np.concatenate([deviation.values for deviation in deviations], axis=1)
         dof = self._config.likelihood.learned_dof
         for i, chosen in enumerate(self._values_by_block(deviations)):
+            own, (belief, power) = errors.take(chosen, axis=1), weighted[i]
             self.statistics[i] = blocks.learn(
-                dof, self._priors[i], *weighted[i], errors.take(chosen, axis=1), self.statistics[i]
+                dof, self._priors[i], belief, power, own, self.statistics[i], self._window
             )
 
     def _resample(self, weighted: Sequence[tuple[Belief, float]]) -> Indices | None:

@@ -308,7 +308,7 @@ def _judge(task: Task, run: CalibrationRun, result: Rerun) -> SettingResult:
         ess=float(np.mean(result.ess)) / count,
         reinjected=result.session.counts['reinjected'],
         misfit=tuple(monitor.misfit),
-        unidentifiable=tuple(monitor.unidentifiable),
+        unidentifiable=tuple(monitor.unidentifiable(last)),
         particles=count,
         update_ms=1e3 * result.update_s,
     )

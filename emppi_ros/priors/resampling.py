@@ -17,6 +17,10 @@ Resampler = Callable[
 ]
 
 
+_SHIFT, _STRETCH = 0.5, 2.0  # of mean and variance, which 50 draws hardly exceed by chance
+_SINGULAR = 1e-12  # ratio of variances
+
+
 def systematic(weights: Array, count: int, offset: float) -> Indices:
     """
     Return `count` indices, evenly spaced over the cumulative weights (M,).
@@ -57,6 +61,32 @@ def gaussian(
     parents = systematic(np.exp(log_weights), len(log_weights), rng.random())
     mean = weights.mean(log_weights, z)
     return mean + config.noise_sd * rng.standard_normal(z.shape), parents
+
+
+def match_moments(z: Array, mean: Array, covariance: Array) -> Array:
+    """
+    Return particles z (M, P) of equal weight, moved so that they have exactly these moments.
+
+    Without that, mean and covariance wander with each draw (second-order exact sampling; Pham,
+    Mon. Weather Rev. 129, 2001). Particles that differ by more than chance explains stay as they
+    are: they have lost a mode, which no linear map brings back.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    if values[0] <= _SINGULAR * values[-1]:
+        return z
+    root = vectors * np.sqrt(values)
+    white = np.linalg.solve(root, (z - mean).T).T
+    shift = white.mean(axis=0)
+    white = white - shift
+    stretch, axes = np.linalg.eigh(white.T @ white / len(z))
+    if shift @ shift > _SHIFT**2 * len(shift) or not _within(stretch):
+        return z
+    return mean + white @ (axes / np.sqrt(stretch)) @ axes.T @ root.T
+
+
+def _within(stretch: Array) -> bool:
+    """Return whether variances (P,) are near those that were asked for, 1."""
+    return bool(1.0 / _STRETCH < stretch[0] and stretch[-1] < _STRETCH)
 
 
 RESAMPLERS: dict[str, Resampler] = {

@@ -83,7 +83,7 @@ def _observe(task: Task, bag: Bag, started: float | None, end: int | None) -> Ru
                 if observer.started is None and stamp >= (started or 0.0):
                     observer.start(started or stamp)
                 values = {'position': message.position, 'velocity': message.velocity}
-                rows = select_joints(task.robot.joints, message.name, values)
+                rows = select_joints(task.robot.measured_names, message.name, values)
                 measured.add_joints(stamp, rows['position'], rows['velocity'])
                 observer.record_state(measured.estimator)
             else:

@@ -217,6 +217,13 @@ class BeliefConfig:
         doc='gain by which particles correct their joints to the measured ones; below 1 where the '
         'noise of measured joints is not small compared with their motion',
     )
+    window: int = between(
+        1,
+        100,
+        4,
+        doc='updates whose errors are summed before they are compared: noise of poses shifts '
+        'contacts in time; 1 follows changes faster, for tasks without contacts',
+    )
     interval_s: float = between(
         1e-3,
         10.0,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emppi_ros.belief import measurement_model
+from emppi_ros.belief import measurement_model, noise
 from emppi_ros.belief.belief_monitor import normalized_innovations
 from emppi_ros.belief.measurement_model import LONGEST_S, Deviation, Predictor
 from emppi_ros.core.arrays import Array
@@ -44,40 +44,44 @@ class RecordingLikelihood:
     def __init__(
         self, task: Task, data: Sequence[BeliefData], particles: int, threads: int = 0
     ) -> None:
-        self._likelihood, self._data = task.belief.likelihood, data
+        self._likelihood, self._window = task.belief.likelihood, task.belief.window
+        self._data = data
         self._predictor = Predictor(task, particles, threads)
 
     def log_likelihood(self, theta: Array) -> Array:
         """Return the log likelihood (N,) of particles (N, P), up to a common constant."""
         total = np.zeros(len(theta))
-        for predicted, deviations in self._follow(theta):
-            each = measurement_model.log_likelihoods(self._likelihood, predicted, deviations)
-            total += each.sum(axis=1)
+        for data in self._data:
+            recent: Array | None = None
+            for predicted, deviations in self._follow(theta, data):
+                summed, recent = noise.sum_window(deviations, self._window, recent)
+                each = measurement_model.log_likelihoods(self._likelihood, predicted, summed)
+                total += each.sum(axis=1) / self._window
         return total
 
     def innovations(self, theta: Array) -> dict[str, float]:
         """Return mean square innovations of quantities for particles (N, P); 1 is expected."""
         log_weights, innovations = uniform(theta).log_weights, dict[str, list[Array]]()
-        for _, deviations in self._follow(theta):
-            for quantity, values in normalized_innovations(log_weights, deviations).items():
-                innovations.setdefault(quantity, []).append(values)
+        for data in self._data:
+            for _, deviations in self._follow(theta, data):
+                for quantity, values in normalized_innovations(log_weights, deviations).items():
+                    innovations.setdefault(quantity, []).append(values)
         return {name: float(np.mean(np.concatenate(v) ** 2)) for name, v in innovations.items()}
 
-    def _follow(self, theta: Array) -> Iterator[tuple[State, list[Deviation]]]:
+    def _follow(self, theta: Array, data: BeliefData) -> Iterator[tuple[State, list[Deviation]]]:
         """Yield the predictions of each observation, and their deviations from it."""
         predictor = self._predictor
         predictor.write(theta)
-        for data in self._data:
-            last: tuple[float, State] | None = None
-            for stamp, observation in data.observations:
-                fitted, before = predictor.fit(observation), last
-                last = stamp, fitted
-                if before is None or stamp - before[0] > LONGEST_S:
-                    continue
-                predicted = predictor.predict(before, stamp, data.commands)
-                yield predicted, predictor.compare(predicted, observation)
-                elapsed = stamp - before[0]
-                last = stamp, predictor.correct(predicted, observation, fitted, elapsed)
+        last: tuple[float, State] | None = None
+        for stamp, observation in data.observations:
+            fitted, before = predictor.fit(observation), last
+            last = stamp, fitted
+            if before is None or stamp - before[0] > LONGEST_S:
+                continue
+            predicted = predictor.predict(before, stamp, data.commands)
+            yield predicted, predictor.compare(predicted, observation)
+            elapsed = stamp - before[0]
+            last = stamp, predictor.correct(predicted, observation, fitted, elapsed)
 
 
 def build(task: Task, recording: Recording) -> BeliefData:

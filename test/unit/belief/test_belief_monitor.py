@@ -68,22 +68,37 @@ def observed(task, count, force):
     return one.monitor
 
 
+def everything(task):
+    """Return a belief as wide as the prior."""
+    return particles.uniform(task.prior.sample(200, np.random.default_rng(1)))
+
+
 def test_a_parameter_without_effect_is_flagged_and_one_with_effect_is_not(with_slip):
     monitor = observed(with_slip, 130, force=5.0)
     assert monitor.remaining[1] == 1.0 and monitor.remaining[0] < 0.1
-    assert monitor.unidentifiable == ['slip']
+    assert monitor.unidentifiable(everything(with_slip)) == ['slip']
+
+
+def test_what_the_belief_knows_is_not_unidentifiable(with_slip):
+    monitor = observed(with_slip, 130, force=0.0)
+    spread = with_slip.prior.spread * np.array([1.0, 0.3])  # of the logarithm and logit
+    draws = np.random.default_rng(0).standard_normal((200, 2))
+    theta = to_bounded(with_slip.parameters, with_slip.prior.center + spread * draws)
+    assert monitor.unidentifiable(particles.uniform(theta)) == ['mass']
 
 
 def test_a_motion_that_shows_nothing_leaves_all_unidentifiable(with_slip):
     monitor = observed(with_slip, 130, force=0.0)
-    assert monitor.unidentifiable == ['mass', 'slip']
-    assert observed(with_slip, 60, force=0.0).unidentifiable == []  # too early to say
+    belief = everything(with_slip)
+    assert monitor.unidentifiable(belief) == ['mass', 'slip']
+    assert observed(with_slip, 60, force=0.0).unidentifiable(belief) == []  # too early to say
 
 
+@pytest.mark.slow
 def test_in_a_run_too(with_slip):
     loop = ClosedLoop(with_slip, 0)
     loop.run(4.0, stop_at_success=False)
-    assert loop.filter.monitor.unidentifiable == ['slip']
+    assert loop.filter.monitor.unidentifiable(loop.filter.belief) == ['slip']
 
 
 NARROW = 0.002  # so that what the gain does is linear in its logarithm, too
@@ -109,6 +124,7 @@ def test_what_is_left_is_that_of_a_kalman_filter(make_task, task_data):
     assert monitor.remaining[0] == pytest.approx(expected, rel=0.01)
 
 
+@pytest.mark.slow
 def test_looking_changes_no_bit_of_what_is_believed(monkeypatch):
     beliefs = []
     for look in (True, False):
@@ -157,6 +173,7 @@ def test_what_no_parameter_explains_is_a_misfit_and_a_right_model_has_none(scale
         assert rubbed(task, 1, friction).filter.monitor.misfit[:1] == expected
 
 
+@pytest.mark.slow
 def test_friction_below_the_learned_noise_is_a_misfit_because_its_errors_are_correlated():
     loop = rubbed(load_task('fr3_follow'), 1, 2.0)
     noise = loop.filter.statistics[0].noise
@@ -200,8 +217,8 @@ def test_what_is_certain_is_neither_learned_nor_flagged(make_task, task_data):
     data['parameters']['mass']['prior'] = {'distribution': 'fixed', 'value': 2.0}
     task = make_task('slider', data)
     monitor = observed(task, 130, force=0.0)
-    assert monitor.unidentifiable == []
-    assert monitor.out_of_prior(particles.uniform(np.full((12, 1), 2.0))) == []
+    certain = particles.uniform(np.full((12, 1), 2.0))
+    assert monitor.unidentifiable(certain) == monitor.out_of_prior(certain) == []
     assert np.array_equal(monitor.remaining, [1.0])
 
 

@@ -6,7 +6,7 @@ from hypothesis.extra.numpy import arrays
 import numpy as np
 import pytest
 
-from emppi_ros.priors.resampling import systematic
+from emppi_ros.priors.resampling import match_moments, systematic
 
 JUST_BELOW_ONE = np.nextafter(1.0, 0.0)
 OFFSETS = st.one_of(st.sampled_from([0.0, JUST_BELOW_ONE, 0.5, 1e-300]), st.floats(0.0, 0.999))
@@ -65,3 +65,29 @@ def test_draws_are_unbiased(rng):
     share = expected % 1.0
     sigma = np.sqrt(share * (1.0 - share) / repeats)
     assert np.all(np.abs(total / repeats - expected) < 4.0 * sigma + 1e-9)
+
+
+@pytest.mark.parametrize('dimension', [1, 3])
+def test_moments_of_drawn_particles_are_exact(rng, dimension):
+    root = rng.standard_normal((dimension, dimension)) + 2.0 * np.eye(dimension)
+    mean, covariance = rng.standard_normal(dimension), root @ root.T
+    z = mean + rng.standard_normal((60, dimension)) @ root.T
+    matched = match_moments(z, mean, covariance)
+    np.testing.assert_allclose(matched.mean(axis=0), mean, atol=1e-10)
+    found = np.cov(matched.T, bias=True).reshape(dimension, dimension)
+    np.testing.assert_allclose(found, covariance, rtol=1e-9, atol=1e-9)
+    # exact moments need no further change
+    np.testing.assert_allclose(match_moments(matched, mean, covariance), matched, atol=1e-9)
+
+
+def test_particles_that_lost_a_mode_are_not_stretched(rng):
+    """One of two modes was not drawn: a map to the mean of both would be in neither."""
+    modes = np.where(np.arange(64) < 62, -1.0, 9.0)[:, None] + 0.1 * rng.standard_normal((64, 1))
+    left = modes[rng.integers(62, size=64)]
+    mean, covariance = modes.mean(axis=0), np.cov(modes.T, bias=True).reshape(1, 1)
+    np.testing.assert_array_equal(match_moments(left, mean, covariance), left)
+
+
+def test_particles_that_are_all_the_same_stay():
+    z = np.ones((10, 2))
+    np.testing.assert_array_equal(match_moments(z, np.ones(2), np.zeros((2, 2))), z)
