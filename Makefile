@@ -9,6 +9,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.emppi_installed
 MSGS_TOOLS ?= .venv-msgs
+MSGS := $(shell find emppi_msgs test/control_msgs test/tf2_msgs -type f)
 FRANKA_SIM ?= .venv-franka-sim
 CONFORMANCE ?= .venv-conformance
 PEERS_VENV ?= .venv-peers
@@ -21,7 +22,7 @@ help:
 	@echo "make install   $(VENV), with rclpy from a sourced ROS 2 or from wheels"
 	@echo "make demo      a Panda pushes a block of unknown mass and friction, over ROS 2"
 	@echo "make test      all tests but the slow ones"
-	@echo "make test-slow   the slow ones: campaigns, long simulations, installations"
+	@echo "make test-slow   the slow ones: whole commands and pages, campaigns, long simulations, installations"
 	@echo "make test-drake   the simulator with Drake's physics"
 	@echo "make test-peers   other people's planners, in an environment of its own"
 	@echo "make test-launch   the launch file, by the tools of a sourced ROS 2 with a colcon build of this package"
@@ -83,7 +84,7 @@ test-launch:
 # optional: tests that need emppi_msgs are skipped without it
 msgs: $(VENV)/.emppi_msgs_built
 
-$(VENV)/.emppi_msgs_built: $(STAMP) .ci/build-msgs $(shell find emppi_msgs test/control_msgs -type f)
+$(VENV)/.emppi_msgs_built: $(STAMP) .ci/build-msgs $(MSGS)
 	@.ci/build-msgs "$(VENV)" "$(MSGS_TOOLS)"
 	@touch $@
 
@@ -178,10 +179,15 @@ conformance: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
 	    --ignore test/conformance/test_limiter_parity.py
 	PYTHONPATH=. $(FRANKA_SIM)/bin/python -m pytest --confcutdir=test/conformance test/conformance/test_limiter_parity.py
 
+# the states of controllers, which some of the faults are about
+$(CONFORMANCE)/.emppi_msgs_built: $(CONFORMANCE_STAMP) .ci/build-msgs $(MSGS)
+	@.ci/build-msgs "$(CONFORMANCE)" "$(MSGS_TOOLS)"
+	@touch $@
+
 # faults injected, at random moments: FAULTS=300 takes minutes, 3000 more than an hour
 FAULTS ?= 3000
 FAULTS_PAGE ?= docs/reliability.md
-faults: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
+faults: $(CONFORMANCE)/.emppi_msgs_built $(FRANKA_SIM)/.emppi_installed
 	EMPPI_FAULTS=$(FAULTS) EMPPI_FRANKA_SIM=$(FRANKA_SIM) PYTHONPATH=test/ros/faults \
 	    $(CONFORMANCE)/bin/python -m faultlab.matrix $(FAULTS_PAGE)
 

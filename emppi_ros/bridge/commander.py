@@ -154,6 +154,11 @@ class Commander:
         return self._command is not None
 
     @property
+    def measured(self) -> Measurement | None:
+        """The newest measurement that was used."""
+        return self._monitor.last
+
+    @property
     def resting(self) -> bool:
         """Whether the last command moves nothing."""
         return self._command is None or jerk_limiter.is_at_rest(self._robot, self._command)

@@ -77,6 +77,7 @@ class MonitorState(NamedTuple):
     travel: float = 0.0  # rad or m of the fastest joint, commanded since then
     commanded: CommandWindow | None = None
     off_since: Array | None = None  # (joints,) beyond the residual; infinite for those within
+    off_from: Measurement | None = None  # when the present excess of any joint began
 
 
 def measure(
@@ -94,14 +95,16 @@ def measure(
     if last is None or not _equal(last, measurement):
         state = state._replace(same_since=time, travel=0.0)
     off_since = _off_since(state, measurement)
+    off_from = None if off_since is None else state.off_from or measurement
+    state = state._replace(off_since=off_since, off_from=off_from)
     fault = (
         _check_sources(time - state.set_back[0])
         or _check_bounds(config, robot, measurement)
         or _check_jump(config, robot, last, measurement)
         or _check_frozen(config, robot, state, measurement)
-        or _check_residual(config, robot, state.commanded, measurement, off_since)
+        or _check_residual(config, robot, state, measurement)
     )
-    return state._replace(fault=fault, used=True, last=measurement, off_since=off_since)
+    return state._replace(fault=fault, used=True, last=measurement)
 
 
 def command(
@@ -239,19 +242,24 @@ def _check_frozen(
 
 
 def _check_residual(
-    config: MonitorConfig,
-    robot: Robot,
-    commanded: CommandWindow | None,
-    measurement: Measurement,
-    off_since: Array | None,
+    config: MonitorConfig, robot: Robot, state: MonitorState, measurement: Measurement
 ) -> Fault | None:
     """Return a fault if a joint has not followed its commands for too long."""
-    if off_since is None or commanded is None:
+    commanded, off_since, off_from = state.commanded, state.off_since, state.off_from
+    if off_since is None or off_from is None or commanded is None:
         return None
     durations = measurement.time - off_since
     i = int(np.argmax(durations))
     if durations[i] <= config.residual_after_s:
         return None
+    moved = (measurement.position[i] - off_from.position[i]) / (measurement.time - off_from.time)
+    if commanded.lower[i] <= moved <= commanded.upper[i]:
+        return Fault(
+            faults.RESIDUAL,
+            f'the velocities of the joint states contradict their positions: {robot.commanded[i]} '
+            f'has moved at {moved:.3f} by its positions, at {measurement.velocity[i]:.3f} (rad/s '
+            'or m/s) by its velocities: does the driver leave them at 0, or use other units?',
+        )
     if share := _common_share(commanded, measurement):
         return Fault(
             faults.RESIDUAL,

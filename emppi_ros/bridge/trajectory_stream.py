@@ -84,8 +84,13 @@ def advance(
     command: Command,
     position: Array,
     engaged: bool,
+    listens: bool = True,
 ) -> tuple[StreamState, Trajectory | None]:
-    """Return the state after a velocity command, and the trajectory to send if one is due."""
+    """
+    Return the state after a velocity command, and the trajectory to send if one is due.
+
+    While the controller does not listen, none is.
+    """
     last = state.reference
     resting = not np.any(last.velocity) and not np.any(command.value)
     if resting and engaged and not state.engaged:
@@ -102,7 +107,7 @@ def advance(
     # half a millisecond early counts as due: cycles are only roughly periodic
     early = time - state.sent_at < 1.0 / config.trajectory_rate_hz - 5e-4
     urgent = command.braking and not state.brakes
-    if state.rests >= _RESTS or (early and not urgent):
+    if state.rests >= _RESTS or (early and not urgent) or not listens:
         return state, None
     before = in_force(state, time)
     lead, hold = config.trajectory_lead_s, config.trajectory_hold_s

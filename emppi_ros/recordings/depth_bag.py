@@ -60,7 +60,7 @@ def read(bag: Bag, topics: DepthTopics) -> DepthBag:
         transforms: dict[str, StaticTransform] = {}
         for message in messages[_TRANSFORMS]:
             depth_messages.add_transforms(transforms, message)
-        pose = depth_messages.find_pose(transforms, infos[0].header.frame_id, frame)
+        pose = depth_messages.find_pose(transforms.get, infos[0].header.frame_id, frame)
     cameras = {(message.width, message.height, *message.k) for message in infos}
     if len(cameras) > 1:
         raise PoseError(f'{bag.path}: {len(cameras)} cameras on one topic: intrinsics differ')

@@ -79,7 +79,7 @@ class Robot:
     """A robot's YAML file."""
 
     name: str = key(doc='name of the robot in messages')
-    joints: tuple[str, ...] = key(doc='measured joints, as named in joint states')
+    joints: tuple[str, ...] = key(doc='measured joints, as named in the scene')
     commanded: tuple[str, ...] = key(doc='joints that commands move')
     command: str = one_of('velocity', 'position', 'effort', doc='quantity that is commanded')
     home: tuple[float, ...] = key(doc='start position of `joints` [rad or m]')
@@ -101,15 +101,20 @@ class Robot:
         doc='uncertain parameters of all tasks with this robot, such as `command_delay`: name -> '
         "entry as in a task; a task's own entry of the same name replaces it",
     )
+    ros_joints: tuple[str, ...] = key(
+        (),
+        doc='names of `joints` in joint states, controllers and URDF, in the same order, such as '
+        'with a prefix; default: as in the scene',
+    )
     frame: str = key('world', doc='frame of tracked poses, at the base of the model')
     topics: Topics = key(Topics(), doc="of the robot's own controllers")
     backend: str = registered(BACKENDS, default='forward', doc='interface to the robot')
 
     def __post_init__(self) -> None:
         """Check lengths and names against each other."""
-        for name in ('joints', 'commanded'):
+        for name in ('joints', 'commanded', 'ros_joints'):
             given = getattr(self, name)
-            if len(set(given)) != len(given) or not given:
+            if len(set(given)) != len(given) or not (given or name == 'ros_joints'):
                 raise ConfigError(f'{name}: needs at least one name, without duplicates')
         if other := [name for name in self.commanded if name not in self.joints]:
             raise ConfigError(f'commanded: {other[0]!r} is not one of joints')
@@ -118,6 +123,7 @@ class Robot:
         efforts = n if limits.effort or self.command == 'effort' else 0
         rows = {
             'home': (self.home, len(self.joints)),
+            'ros_joints': (self.ros_joints, len(self.joints) if self.ros_joints else 0),
             'limits: position: lower': (lower, n),
             'limits: position: upper': (upper, n),
             'limits: velocity': (limits.velocity, n),
@@ -127,7 +133,7 @@ class Robot:
         }
         for name, (values, length) in rows.items():
             if len(values) != length:
-                of = 'joints' if name == 'home' else 'commanded'
+                of = 'joints' if name in ('home', 'ros_joints') else 'commanded'
                 raise ConfigError(f'{name}: {len(values)} values, expected {length} (as {of})')
         for name in ('velocity', 'acceleration', 'jerk', 'effort'):
             if any(value <= 0 for value in getattr(limits, name)):
@@ -146,6 +152,17 @@ class Robot:
                 f'limits: {"; ".join(self.custom_limits)} ({self.published}); the robot stops '
                 'on its own there. Set `accept_custom_limits: true` to use them anyway'
             )
+
+    @property
+    def measured_names(self) -> tuple[str, ...]:
+        """Names of `joints` in messages."""
+        return self.ros_joints or self.joints
+
+    @property
+    def commanded_names(self) -> tuple[str, ...]:
+        """Names of `commanded` in messages to and from controllers, and in the URDF."""
+        names = dict(zip(self.joints, self.measured_names, strict=True))
+        return tuple(names[joint] for joint in self.commanded)
 
     @property
     def custom_limits(self) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ def check(robot: Robot, text: str) -> UrdfCheck:
         'velocity': list(limits.velocity),
     }
     problems, tighter = list[str](), list[str]()
-    for i, name in enumerate(robot.commanded):
+    for i, name in enumerate(robot.commanded_names):
         if name in reader.duplicates:
             problems.append(f'the URDF has joint {name!r} more than once')
             continue

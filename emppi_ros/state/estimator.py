@@ -19,6 +19,7 @@ _LEAST = 0.05  # m or rad beyond the motion explained by velocities
 _NOISE_SDS = 6.0  # Gaussian noise of 24 joints at 50 Hz exceeds it every few days
 _MEMORY = 50  # states, over which the noise is averaged
 _GAP_S = 0.5  # positions are not integrated over longer gaps
+_AGREEING = 3  # poses off the track that agree with each other are a jump; fewer are outliers
 
 
 class Observation(NamedTuple):
@@ -32,12 +33,14 @@ class Observation(NamedTuple):
 class Estimator:
     """Estimates the state at recent times [s], from joint states and poses of `task.tracked`."""
 
-    MEMORY = ('_joints', '_tracks')
+    MEMORY = ('_joints', '_tracks', '_candidates', 'outliers')
 
     def __init__(self, task: Task) -> None:
         self._task = task
         self._joints = TimeSeries('joint states')
         self._tracks: dict[str, Track] = {}
+        self._candidates: dict[str, tuple[Track, int]] = {}  # new track of an object, and poses
+        self.outliers = 0  # poses that were dropped: single ones, such as flips of a tag
         poses = {name: task.start().qpos[o.qpos : o.qpos + 7] for name, o in task.objects.items()}
         self._rest = {name: Pose(row[:3], row[3:]) for name, row in poses.items()}
 
@@ -77,8 +80,9 @@ class Estimator:
         """
         Add a tracked pose; return it, projected if the object's motion is planar.
 
-        Return None if it is not newer than the last one; PoseError if the object is unknown or
-        the pose is not finite.
+        Return None if it is not newer than the last one, or far off the track: an object that was
+        moved has a new track after three poses that agree with each other. PoseError if the object
+        is unknown or the pose is not finite.
         """
         if name not in self._task.tracked:
             raise PoseError(unknown('object', name, self._task.tracked))
@@ -89,13 +93,36 @@ class Estimator:
         track = self._tracks.get(name)
         if track is not None and stamp <= track.stamp:
             return None
-        self._tracks[name] = tracking.update(settings, track, stamp, pose)
+        updated = tracking.update(settings, track, stamp, pose)
+        if updated is None:
+            updated = self._jumped(name, stamp, pose)
+        else:
+            self._candidates.pop(name, None)
+        if updated is None:
+            self.outliers += 1
+            return None
+        self._tracks[name] = updated
         return pose
+
+    def _jumped(self, name: str, stamp: float, pose: Pose) -> Track | None:
+        """Return the new track of an object that was moved; None if the pose may be an outlier."""
+        settings = self._task.tracked[name]
+        candidate, count = self._candidates.pop(name, (None, 0))
+        updated = None
+        if candidate is not None and stamp > candidate.stamp:
+            updated = tracking.update(settings, candidate, stamp, pose)
+        if updated is None:
+            updated, count = tracking.start(settings, stamp, pose), 0
+        if count + 1 == _AGREEING:
+            return updated
+        self._candidates[name] = updated, count + 1
+        return None
 
     def clear(self) -> None:
         """Discard all measurements, as after a reset of the scene."""
         self._joints.clear()
         self._tracks.clear()
+        self._candidates.clear()
 
     def state(self, stamp: float) -> State:
         """Return the estimated state at a time; StaleInputError without recent measurements."""

@@ -13,11 +13,12 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.arrays import Array
+from emppi_ros.core.config import LENGTH_TOLERANCE
 from emppi_ros.core.errors import PoseError
 from emppi_ros.core.pose import Pose, to_quaternion
 from emppi_ros.tasks.schema import TrackedObjectConfig
 
-_JUMP = 8.0  # innovations beyond this many standard deviations restart the track
+_JUMP = 8.0  # innovations beyond this many standard deviations are jumps, or outliers
 _MAX_DISTANCE_M = 1e4
 _GAP_S = 1.0  # longer gaps between poses restart the track
 
@@ -41,7 +42,7 @@ def validated(pose: Pose, name: str) -> Pose:
     if np.max(np.abs(pose.position)) > _MAX_DISTANCE_M:
         raise PoseError(f'pose of {name!r} is more than {_MAX_DISTANCE_M:g} m away')
     length = math.hypot(*pose.quaternion)  # cannot overflow
-    if abs(length - 1.0) > 0.01:  # noqa: PLR2004  (far above rounding errors)
+    if abs(length - 1.0) > LENGTH_TOLERANCE:
         raise PoseError(f'pose of {name!r}: its quaternion has length {length:.3g}, expected 1')
     return Pose(pose.position, pose.quaternion / length)
 
@@ -77,8 +78,10 @@ def predict(settings: TrackedObjectConfig, track: Track, stamp: float) -> Track:
     )
 
 
-def update(settings: TrackedObjectConfig, track: Track | None, stamp: float, pose: Pose) -> Track:
-    """Return the track after a measurement; restart it after a jump or a long gap."""
+def update(
+    settings: TrackedObjectConfig, track: Track | None, stamp: float, pose: Pose
+) -> Track | None:
+    """Return the track after a measurement, restarted after a long gap; None if it is a jump."""
     if track is None or stamp - track.stamp > _GAP_S:
         return start(settings, stamp, pose)
     ahead = predict(settings, track, stamp)
@@ -89,7 +92,7 @@ def update(settings: TrackedObjectConfig, track: Track | None, stamp: float, pos
         ahead.angular_covariance, settings.rotation_sd_rad, turn
     )
     if far or turned:
-        return start(settings, stamp, pose)
+        return None
     return Track(
         stamp,
         ahead.position + linear_gain[0] * shift,

@@ -4,7 +4,7 @@ Read depth images, camera intrinsics and static transforms from messages.
 Messages are those of rclpy or of a bag: only their fields are used.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,25 +69,31 @@ def add_transforms(known: dict[str, StaticTransform], message: Any) -> None:
         )
 
 
-def find_pose(known: Mapping[str, StaticTransform], frame: str, target: str) -> Pose:
-    """Return the pose of a frame in another; PoseError if no static transforms connect them."""
+def find_pose(look_up: Callable[[str], StaticTransform | None], frame: str, target: str) -> Pose:
+    """
+    Return the pose of a frame in another; PoseError if no transforms connect them.
+
+    `look_up` returns the transform of a frame to its parent, None if there is none.
+    """
     if not frame:
         raise PoseError('messages of the camera have no frame_id: give the pose of the camera')
-    chains = []
-    for name in (frame, target):
-        chain = [name.lstrip('/')]
-        while chain[-1] in known and len(chain) < _LONGEST_CHAIN:
-            chain.append(known[chain[-1]].parent)
-        chains.append(chain)
+    chains = [_chain(look_up, name.lstrip('/')) for name in (frame, target)]
     common = next((name for name in chains[0] if name in chains[1]), None)
     if common is None:
+        ends = ' and '.join(repr(next(reversed(chain))) for chain in chains)
         raise PoseError(
-            f'no static transform from {frame!r} to {target!r}: /tf_static leads to '
-            f'{chains[0][-1]!r} and {chains[1][-1]!r}; publish the pose of the camera, or give it'
+            f'no transform from {frame!r} to {target!r}: they lead to {ends}; publish the pose of '
+            'the camera, or give it'
         )
-    pose, origin = IDENTITY, IDENTITY  # of both frames in the common one
-    for name in chains[0][: chains[0].index(common)]:
-        pose = known[name].pose @ pose
-    for name in chains[1][: chains[1].index(common)]:
-        origin = known[name].pose @ origin
-    return origin.inverse() @ pose
+    return chains[1][common].inverse() @ chains[0][common]
+
+
+def _chain(look_up: Callable[[str], StaticTransform | None], frame: str) -> dict[str, Pose]:
+    """Return the poses of a frame in itself and in its ancestors, by their names."""
+    name, poses = frame, {frame: IDENTITY}
+    while (transform := look_up(name)) is not None and len(poses) < _LONGEST_CHAIN:
+        if transform.parent in poses:  # a circle
+            break
+        poses[transform.parent] = transform.pose @ poses[name]
+        name = transform.parent
+    return poses

@@ -154,6 +154,34 @@ def test_a_controller_that_is_only_silent_is_a_fault_later(controller):
     assert controller.clock.now() - began > 0.09  # 0.1 s after the last state; a busy machine
 
 
+def test_a_position_that_was_measured_earlier_is_compared_with_the_reference_of_then(controller):
+    controller.run(50)
+    controller.active, measured_at = False, controller.clock.now()
+    position = controller.reference(measured_at)
+    time.sleep(0.03)  # in which the reference goes on by 9 mrad
+    controller.monitor.poll()
+    now = controller.clock.now()
+    for moment, fault in ((measured_at, False), (now, True)):
+        text = controller.monitor.fault(now, position, controller.reference(now), moment)
+        assert ('has sent no state for' in text) == fault
+
+
+def test_a_starved_controller_is_refused_if_its_gaps_are_longer_than_what_is_sent_lasts(
+    controller,
+):
+    controller.load()
+    for _ in range(12):
+        controller.active = True
+        controller.run(8)
+        controller.active = False
+        controller.run(7)  # at 3 mrad, before it would be a fault
+    controller.active = True
+    assert controller.run(8) == '' and controller.monitor.refusal() == ''
+    refusal = controller.monitor.refusal(0.008)
+    assert 'gets no processor time' in refusal and 'chrt -r 20' in refusal
+    assert controller.monitor.refusal(1.0) == ''
+
+
 def test_another_reference_than_what_was_sent_is_a_fault_of_two_states(controller):
     controller.run(50)
     controller.offset = 0.004

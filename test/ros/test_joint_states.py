@@ -1,10 +1,13 @@
 """Joint states in one message or in several, beside those of other joints."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 
-from emppi_ros.core.errors import JointStateError
+from emppi_ros.bridge.joint_trajectory import Trajectory
+from emppi_ros.core.errors import ConfigError, JointStateError
 from emppi_ros.nodes.common import convert
 from emppi_ros.nodes.common.inputs import MeasurementInputs
 from emppi_ros.nodes.common.joint_states import JointStateReader
@@ -29,6 +32,21 @@ def check(state, stamp):
     assert state[0] == stamp
     np.testing.assert_array_equal(state[1], POSITION)
     np.testing.assert_array_equal(state[2], VELOCITY)
+
+
+def test_joints_may_have_other_names_than_in_the_scene():
+    names = tuple(f'left_{name}' for name in ROBOT.joints)
+    left = dataclasses.replace(ROBOT, ros_joints=names)
+    message = convert.write_joints(left, 12.5, POSITION, VELOCITY)
+    assert tuple(message.name) == names
+    check(JointStateReader(left).read(message), 12.5)
+    assert JointStateReader(left).read(part(range(N))) is None  # of the other arm
+    sent = Trajectory(np.array([0.1]), *(POSITION[None], 0.0 * VELOCITY[None], VELOCITY[None]))
+    written = convert.write_trajectory(left, sent, message.header.stamp)
+    assert tuple(written.joint_names) == left.commanded_names
+    np.testing.assert_array_equal(convert.read_trajectory(left, written).positions, [POSITION])
+    with pytest.raises(ConfigError, match='ros_joints: 2 values, expected 7'):
+        dataclasses.replace(ROBOT, ros_joints=('a', 'b'))
 
 
 def test_messages_of_other_joints_are_ignored_in_silence():

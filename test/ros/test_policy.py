@@ -17,13 +17,14 @@ from emppi_ros.nodes.articulation.node import ArticulationNode
 from emppi_ros.nodes.belief.node import BeliefNode
 from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import graph, interfaces, qos
+from emppi_ros.nodes.common.frames import TF, TF_STATIC
 from emppi_ros.nodes.depth_camera.node import DepthCameraNode
 from emppi_ros.nodes.markers.node import BELIEF_MARKERS, ROLLOUTS, MarkersNode
 from emppi_ros.nodes.planner.node import PlannerNode
 from emppi_ros.nodes.simulator.node import SimulatorNode
 from emppi_ros.nodes.task_server.node import RunInputs, TaskServerNode
 from emppi_ros.nodes.topics import transforms
-from emppi_ros.nodes.topics.depth_images import STATE, TF_STATIC
+from emppi_ros.nodes.topics.depth_images import STATE
 from emppi_ros.nodes.topics.named_belief import NAMED
 from emppi_ros.nodes.tracker.node import TrackerNode
 
@@ -81,6 +82,7 @@ def used(node, name, kind):
 
 def run(harness, backend):
     """Bring up the nodes in this process, and look at them; return what each of them uses."""
+    from geometry_msgs.msg import PoseStamped
     from sensor_msgs.msg import JointState
     from std_msgs.msg import String
     from visualization_msgs.msg import MarkerArray
@@ -98,14 +100,23 @@ def run(harness, backend):
     harness.make(MarkersNode)
     harness.make(DepthCameraNode)
     pose = {'camera_position': [1.6, -1.0, 0.9], 'camera_quaternion': [0.4, 0.8, -0.4, 0.2]}
-    harness.make(TrackerNode, **({} if transforms.TFMessage else pose))
-    harness.make(ArticulationNode)
+    harness.make(TrackerNode, **({} if interfaces.TFMessage else pose))
+    articulation = harness.make(ArticulationNode)
     if interfaces.AVAILABLE:
         server = harness.make(TaskServerNode)
         harness.spin_until(lambda: server.state == 'active', 60.0)
         server._inputs = RunInputs(server, server.task)  # as during a goal
     harness.spin_until(lambda: applied and pictures and described, 60.0)
     asked = [(name, kind) for name in RUNNING for kind in KINDS]
+    elsewhere = PoseStamped()  # in another frame, so that transforms are needed
+    elsewhere.header.frame_id = 'camera'
+    poses = harness.publisher(PoseStamped, 'tracking/block', qos.MEASURED)
+
+    def transforms_are_needed():
+        poses.publish(elsewhere)
+        return articulation._frames._subscriptions
+
+    harness.spin_until(transforms_are_needed)
     found = [{}]
 
     def settled():  # the graph is discovered piece by piece
@@ -117,9 +128,10 @@ def run(harness, backend):
     return found[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('backend', COMMANDS)
 def test_the_graph_does_what_the_policy_allows_and_all_of_it(harness, backend):
-    without_tf2 = {transforms.TF, TF_STATIC} if transforms.TFMessage is None else set()
+    without_tf2 = {TF, TF_STATIC} if interfaces.TFMessage is None else set()
     for (name, kind), names in run(harness, backend).items():
         rules = allowed(name, kind)
         stray = {n for n in names if not any(fnmatchcase(n, rule) for rule in rules)}
@@ -132,6 +144,8 @@ def test_the_graph_does_what_the_policy_allows_and_all_of_it(harness, backend):
             others |= {GOALS, STATES}
         if interfaces.JointTrajectoryControllerState is None:
             others.add(STATES)
+        if name == graph.TASK_SERVER.name:  # which reads poses during a goal
+            others |= {TF, TF_STATIC}
         assert unused <= others, f'the policy allows {name} {kind} of {unused}: nobody needs it'
 
 

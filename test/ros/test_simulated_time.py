@@ -47,6 +47,7 @@ def _stamps(messages):
     return np.array([convert.to_seconds(message.header.stamp) for message in messages])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('autostart', [True, False])
 def test_the_bridge_waits_for_the_first_clock_and_says_so(harness, autostart):
     world = SimulatedClock(harness)
@@ -87,6 +88,7 @@ def test_a_simulation_that_is_not_in_real_time_needs_simulated_time(harness):
         harness.make(SimulatorNode, real_time_factor=0.5)
 
 
+@pytest.mark.slow
 def test_the_simulator_is_the_clock_which_can_be_slow_and_paused_but_not_set_back(harness):
     task = harness.publish_task('panda_push')
     clocks = harness.listen(Clock, '/clock', qos.NEWEST)
@@ -189,6 +191,17 @@ def test_what_was_measured_before_the_clock_was_set_back_is_dropped(harness):
     harness.spin_until(lambda: not errors)
 
 
+def test_messages_that_go_on_while_the_clock_stands_still_are_logged_once(harness, monkeypatch):
+    node, world = _active_belief(harness, 1.0)
+    logged = []
+    monkeypatch.setattr(node.get_logger(), 'warning', lambda text, **_: logged.append(text))
+    for stamp in (100.0, 101.0):
+        world.measure(stamp, lambda at=stamp: f'{at - 1.0:.3f}' in str(node._inputs.errors))
+    (text,) = logged
+    assert text.endswith('s later than /clock, which stands still or was set back')
+
+
+@pytest.mark.slow
 @pytest.mark.alone
 def test_the_whole_graph_works_and_learns_in_slow_motion(harness):
     specs = [

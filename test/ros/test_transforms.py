@@ -16,7 +16,8 @@ from std_msgs.msg import Header, String
 
 from emppi_ros.core.pose import Pose
 from emppi_ros.nodes.bridge.node import BridgeNode
-from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common import convert, interfaces, qos
+from emppi_ros.nodes.common.frames import TF
 from emppi_ros.nodes.markers import scene_publisher
 from emppi_ros.nodes.markers.node import MarkersNode
 from emppi_ros.nodes.tools.bag_recorder import BagRecorder
@@ -81,12 +82,12 @@ def test_the_bridge_checks_the_description_of_the_robot(harness):
     harness.spin_until(lambda: refused in str(harness.says('bridge')))
 
 
-@pytest.mark.skipif(transforms.TFMessage is None, reason='tf2_msgs is not installed')
+@pytest.mark.skipif(interfaces.TFMessage is None, reason='tf2_msgs is not installed')
 def test_tf_has_the_frames_of_robot_and_objects_and_only_objects_beside_another_description(
     harness, discovered
 ):
     task = harness.publish_task('panda_push')
-    heard = harness.listen(transforms.TFMessage, transforms.TF)
+    heard = harness.listen(interfaces.TFMessage, TF)
     measure(harness, task)
     other = harness.publisher(String, DESCRIPTION, qos.LATCHED)
     harness.make(MarkersNode)
@@ -115,6 +116,7 @@ def read_all(folder, topic):
         return [reader.deserialize(data, c.msgtype) for c, _, data in reader.messages(connections)]
 
 
+@pytest.mark.slow
 def test_bags_have_description_and_transforms_of_every_task(harness, tmp_path):
     task = harness.publish_task('panda_push')
     recorder = BagRecorder(harness.tester, tmp_path / 'bag')

@@ -27,6 +27,7 @@ from emppi_ros.core import config, paths
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import convert, parameters, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
+from emppi_ros.nodes.common.frames import FrameTransforms
 from emppi_ros.nodes.common.inputs import UNCERTAIN
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics.task import TaskFollowerNode
@@ -68,6 +69,7 @@ class ArticulationNode(TaskFollowerNode):
         """Take the task, and listen to its tracked objects."""
         self.task = self.follow.take()
         self._forget()
+        self._frames = FrameTransforms(self, self.task.robot)
         kinds = (PoseStamped, 'tracking'), (PoseWithCovarianceStamped, UNCERTAIN)
         # not polled by the loop, which would miss poses while it infers
         self._inputs = [
@@ -87,6 +89,7 @@ class ArticulationNode(TaskFollowerNode):
         """Release the task."""
         for subscription in self._inputs:
             self.destroy_subscription(subscription)
+        self._frames.close()
         super().teardown()
 
     def report(self) -> Report:
@@ -122,7 +125,8 @@ class ArticulationNode(TaskFollowerNode):
                 covariance = convert.read_covariance(robot, message)
                 self._history = online.add_covariance(settings, self._history, name, *covariance)
                 return
-            stamp, pose = convert.read_pose(robot, message)
+            self._frames.poll()
+            stamp, pose = self._frames.read_pose(message)
             row = np.concatenate([pose.position, pose.quaternion])
             if tracks.from_arrays(name, row[None, :3], row[None, 3:]).seen[0]:
                 self._history = online.add(settings, self._history, name, stamp, row)

@@ -22,6 +22,7 @@ class BackendCommand(NamedTuple):
     command: Command
     position: Array  # (joints,) as measured last
     engaged: bool  # whether the bridge follows plans, or would if it had any
+    measured_at: float = math.inf  # s, when the arm was at the position; later than `time`: now
 
 
 class BackendState(NamedTuple):

@@ -18,21 +18,25 @@ from rclpy.serialization import deserialize_message
 
 from emppi_ros.bridge.joint_trajectory import MotionState
 from emppi_ros.core.arrays import Array
+from emppi_ros.core.errors import StaleInputError
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import ClockSync
 from emppi_ros.nodes.common.interfaces import JointTrajectoryControllerState
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.robots.robot import Robot
+from emppi_ros.state.time_series import TimeSeries
 
 _ACTIVE_S = 0.5  # age of the newest state, up to which the controller counts as active
-_SILENT_S, _LOST_S = 0.01, 0.1  # age that is a fault if the arm does not follow; in any case
+_SILENT_S, _LOST_S = 0.006, 0.1  # age that is a fault if the arm does not follow; in any case
 _APART = 3e-3  # rad or m: of arm and reference, since the newest state
 _OFF = 2e-3  # rad or m: of the controller's reference from what was sent
 _AWAY_S = 0.04  # between two cycles: then this process was interrupted, not the controller
 _MISSED = 2.5  # periods of the controller, of a silence
 _LEAST_HZ = 90.0  # of the controller
 _SCALED = 0.01  # deviation from full speed
+_GAPS, _GAPS_S = 10, 5.0  # silences that are too long, within a time
 _HISTORY = 64  # cycles
+_SPAN_S = 0.25  # of what was sent: longer than measurements and states are late without a fault
 _UNDER_WAY = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING, GoalStatus.STATUS_CANCELING)
 
 
@@ -41,9 +45,14 @@ def state_topic(topic: str) -> str:
     return f'{topic.rpartition("/")[0]}/controller_state'
 
 
+def goal_topic(topic: str) -> str:
+    """Return the topic of the goals of the controller that has a topic of trajectories."""
+    return f'{topic.rpartition("/")[0]}/follow_joint_trajectory/_action/status'
+
+
 def write_state(robot: Robot, stamp: float, reference: MotionState) -> Any:
     """Return the state of a controller with a reference."""
-    message = JointTrajectoryControllerState(joint_names=list(robot.commanded))
+    message = JointTrajectoryControllerState(joint_names=list(robot.commanded_names))
     message.header.stamp, message.speed_scaling_factor = convert.to_stamp(stamp), 1.0
     point = message.reference
     point.positions, point.velocities, point.accelerations = map(np.ndarray.tolist, reference)
@@ -64,18 +73,19 @@ class ControllerMonitor:
                 node, JointTrajectoryControllerState, state_topic(topic), self._take_state,
                 qos.SENSOR, raw=True,
             )  # fmt: skip
-        status = f'{self.name}/follow_joint_trajectory/_action/status'
         self._goals = PolledSubscription(
-            node, GoalStatusArray, status, self._take_goals, qos.LATCHED
+            node, GoalStatusArray, goal_topic(topic), self._take_goals, qos.LATCHED
         )
         self._goal = False  # whether another client's goal is under way
         self._state: Any = None  # the newest message
         self._is_new = self._resumes = False  # whether it arrived in this cycle, after a silence
+        self._sent_at = -math.inf  # s, when it was sent
         self._polled_at = self._resumed_at = time.monotonic()  # after an interruption of ours
         self._count, self._counted = 0, deque[tuple[int, float, float]](maxlen=_HISTORY)
-        self._sent = deque[tuple[float, Array]](maxlen=_HISTORY)  # time, and position in force
+        self._sent = TimeSeries('trajectories', _SPAN_S, reach_s=math.inf)  # positions in force
         self._gap: Array | None = None  # (joints,) of arm and reference at the newest state
         self._deviations = 0  # states in a row with another reference than what was sent
+        self._gaps = deque[tuple[float, float]](maxlen=_HISTORY)  # silences: end and duration [s]
 
     def close(self) -> None:
         """Unsubscribe."""
@@ -87,8 +97,12 @@ class ControllerMonitor:
         self._sent.clear()
         self._gap, self._deviations = None, 0
 
-    def refusal(self) -> str:
-        """Return why the controller would not follow trajectories."""
+    def refusal(self, patience_s: float = math.inf) -> str:
+        """
+        Return why the controller would not follow trajectories.
+
+        A trajectory that reaches it later than `patience_s` after the one before is a jolt.
+        """
         subscribers = self._node.get_subscriptions_info_by_topic(self._topic)
         if not subscribers:
             return (
@@ -108,30 +122,34 @@ class ControllerMonitor:
                 'deactivate another controller that holds its interfaces'
             )
         names, robot = list(self._state.joint_names), self._robot
-        if set(names) != set(robot.commanded):
+        if set(names) != set(robot.commanded_names):
             return (
                 f'{self.name} has the joints {", ".join(names)}, robot {robot.name!r} is '
-                f'commanded by {", ".join(robot.commanded)}: change `joints` of one of them'
+                f'commanded by {", ".join(robot.commanded_names)}: change `joints` of the '
+                "controller, or `ros_joints` of the robot's YAML"
             )
         if self._rate() < _LEAST_HZ:
             return (
                 f'{self.name} updates {self._rate():.0f} times a second, at least '
                 f'{_LEAST_HZ:.0f} are needed: raise the `update_rate` of controller_manager'
             )
-        return self._scaling_text()
+        return self._scaling_text() or self._starved_text(patience_s)
 
-    def fault(self, now: float, position: Array, in_force: Array) -> str:
+    def fault(
+        self, now: float, position: Array, in_force: Array, measured_at: float = math.inf
+    ) -> str:
         """
         Return why the controller no longer follows; to be called in every cycle of a motion.
 
-        `position` (joints,) is measured, `in_force` is that of the last trajectory, both now.
+        `in_force` (joints,) is the position of the last trajectory now; `position` (joints,) was
+        measured at another time [s].
         """
-        self._sent.append((now, in_force))
+        self._sent.append(now, in_force)
         if self._goal:
             return self._goal_text()
         if self._states is None or self._state is None:
             return ''
-        gap = position - in_force
+        gap = position - self._in_force(measured_at)
         silence = self._silence()
         if self._is_new or self._gap is None:
             self._gap = gap
@@ -154,13 +172,15 @@ class ControllerMonitor:
     @property
     def silent(self) -> bool:
         """
-        Whether the controller sends no state now; until it does, nothing is to be sent to it.
+        Whether the controller sends no state now, or has another reference than what was sent.
 
-        It may have been deactivated. Active again, it holds the arm where it is, and would follow
-        a new trajectory with a step.
+        Nothing is to be sent to it then. It may have been deactivated; active again, it
+        holds the arm where it is, and would follow a new trajectory with a step.
         """
         if self._state is None:
             return False
+        if self._deviations:
+            return True
         return self._silence() > max(_SILENT_S, _MISSED / self._rate(clock=2))
 
     def _silence(self) -> float:
@@ -188,8 +208,12 @@ class ControllerMonitor:
                 self._counted.clear()
             self._counted.append((self._count, stamp, now))
 
-    def _take_state(self, data: bytes, _sent_ns: int, _received_ns: int) -> None:
+    def _take_state(self, data: bytes, sent_ns: int, _received_ns: int) -> None:
         self._newest, self._count = data, self._count + 1
+        sent_at = sent_ns * 1e-9
+        if _SILENT_S < (gap := sent_at - self._sent_at) < _ACTIVE_S:
+            self._gaps.append((time.monotonic(), gap))
+        self._sent_at = sent_at
 
     def _take_goals(self, message: GoalStatusArray) -> None:
         self._goal = any(status.status in _UNDER_WAY for status in message.status_list)
@@ -204,13 +228,35 @@ class ControllerMonitor:
         """Return whether the controller's reference is not what was sent for its time."""
         state = self._state
         then = self._stamps.moment(convert.to_seconds(state.header.stamp))
-        if len(self._sent) < 2 or not self._sent[0][0] <= then <= self._sent[-1][0]:
+        if then > self._sent.last_stamp:
+            return False
+        try:
+            sent = self._sent.interpolate(then)
+        except StaleInputError:  # of before the motion
             return False
         reference = dict(zip(state.joint_names, state.reference.positions, strict=False))
-        times, positions = zip(*self._sent, strict=True)
         return any(
-            abs(reference.get(name, math.inf) - np.interp(then, times, row)) > _OFF
-            for name, row in zip(self._robot.commanded, np.array(positions).T, strict=True)
+            abs(reference.get(name, math.inf) - value) > _OFF
+            for name, value in zip(self._robot.commanded_names, sent, strict=True)
+        )
+
+    def _in_force(self, moment: float) -> Array:
+        """Return the positions (joints,) that were sent for a time [s]; at the ends if beyond."""
+        try:
+            return self._sent.interpolate(moment)
+        except StaleInputError:  # of before the motion
+            return self._sent(np.array([moment]))[0]
+
+    def _starved_text(self, patience_s: float) -> str:
+        recent = [gap for end, gap in self._gaps if self._polled_at - end < _GAPS_S]
+        gaps = sorted(gap for gap in recent if gap > patience_s)
+        if len(gaps) < _GAPS:
+            return ''
+        return (
+            f'{self.name} sent no state for up to {1e3 * gaps[-1]:.0f} ms, {len(gaps)} times in '
+            f'{_GAPS_S:g} s: it gets no processor time, and trajectories that are late by more '
+            f'than {1e3 * patience_s:.0f} ms are jolts. Start controller_manager with `chrt -r '
+            '20`, or raise trajectory_lead_s and trajectory_hold_s'
         )
 
     def _goal_text(self) -> str:

@@ -39,13 +39,20 @@ class TrajectoryBackend(Backend):
         self.delay_s = self._config.trajectory_lead_s
         self.settle_s = self._config.trajectory_settle_s
         self.clock_slack_s = self._config.trajectory_lead_s / 2
-        self._publisher = node.create_publisher(JointTrajectory, topic, qos.DEFAULT)
+        self._is_hardware = bool(node.get_parameter('hardware').value)
+        # delivered later, a trajectory may find a controller that was restarted meanwhile
+        expiring = qos.expiring(qos.DEFAULT, self.delay_s)
+        profile = expiring if self._is_hardware else qos.DEFAULT
+        self._publisher = node.create_publisher(JointTrajectory, topic, profile)
         self._monitor = ControllerMonitor(node, robot, topic, self._stamps)
         self._fault, self._settled_at = '', np.inf
 
     def refusal(self) -> str:
         """Return why the controller would not follow trajectories."""
-        return self._monitor.refusal()
+        lead, hold = self._config.trajectory_lead_s, self._config.trajectory_hold_s
+        period = 1.0 / self._config.trajectory_rate_hz
+        patience = min(lead, hold - lead) - period
+        return self._monitor.refusal(patience if self._is_hardware else np.inf)
 
     def fault(self) -> str:
         """Return why the controller stopped following; nothing is sent until `recover`."""
@@ -71,15 +78,16 @@ class TrajectoryBackend(Backend):
                 self._config, cycle.time - _USUAL_S, cycle.position
             )
         state, trajectory = trajectory_stream.advance(
-            self._config, self._robot, self._state, *cycle
-        )
+            self._config, self._robot, self._state, cycle.time, cycle.command, cycle.position,
+            cycle.engaged, listens=not self._monitor.silent,
+        )  # fmt: skip
         if trajectory is None:
             self._state = state
         else:
             stamp = self._stamps.at(cycle.time, moving=state.rests == 0)
             message = convert.write_trajectory(self._robot, trajectory, stamp)
             # checked last: if the bridge was interrupted, the robot keeps the last trajectory
-            if not self._monitor.silent and not self.is_late(self._clock.now()):
+            if not self.is_late(self._clock.now()):
                 self._state = state
                 self._publisher.publish(message)
         return trajectory_stream.in_force(self._state, cycle.time).velocity
@@ -88,6 +96,8 @@ class TrajectoryBackend(Backend):
         """Find out why the controller does not follow, while it has to."""
         self._monitor.poll()
         if not cycle.engaged or self._state is None:
+            if self._settled_at < np.inf:
+                self._monitor.restart()  # a motion that ended is no reason to send nothing
             self._settled_at = np.inf
             return
         if self._settled_at == np.inf:
@@ -95,7 +105,9 @@ class TrajectoryBackend(Backend):
             self._monitor.restart()
         if cycle.time >= self._settled_at and not self._fault:
             in_force = trajectory_stream.in_force(self._state, cycle.time).position
-            self._fault = self._monitor.fault(cycle.time, cycle.position, in_force)
+            self._fault = self._monitor.fault(
+                cycle.time, cycle.position, in_force, cycle.measured_at
+            )
             if self._fault:
                 self._state = None
 

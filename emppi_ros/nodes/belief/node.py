@@ -132,10 +132,11 @@ class BeliefNode(TaskFollowerNode):
             'misfit': ', '.join(monitor.misfit),
             'collapsed': ', '.join(collapsed),
             'changes': counts['changes'],
-            'unidentifiable': ', '.join(monitor.unidentifiable),
+            'unidentifiable': ', '.join(monitor.unidentifiable(belief)),
             'restarts_after_jumps': counts['jumps'],
             'skipped': counts['skipped'],
             'late': counts['late'],
+            'outliers': session.estimator.outliers,
             **{f'age_s {k}': v for k, v in self._inputs.ages(self.now()).items()},
         }
         for quantity, (bias, variance) in monitor.innovations.statistics().items():

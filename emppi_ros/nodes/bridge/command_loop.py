@@ -277,12 +277,21 @@ class CommandLoop:
         command, elapsed = commander.step(now)
         self.periods.add(elapsed)
         engaged = commander.machine.engaged
-        applied = self.backend.send(BackendCommand(now, command, commander.position, engaged))
+        applied = self.backend.send(
+            BackendCommand(now, command, commander.position, engaged, self._measured_at(commander))
+        )
         if self.backend.drives:
             commander.follow(now, applied)
         # both clocks are read together: the process may be interrupted between two readings
         stamp = self._stamps.at(now, moving=False)
         self._applied.publish(convert.write_applied(self.robot, stamp, applied))
+
+    def _measured_at(self, commander: Commander) -> float:
+        """Return when the arm was at its measured position [s], by the stamp if there is one."""
+        last = commander.measured
+        if last is None:
+            return math.inf
+        return min(last.time, self._stamps.moment(last.stamp)) if last.stamp else last.time
 
     def _receive_joints(self, message: JointState, sent: float) -> None:
         try:

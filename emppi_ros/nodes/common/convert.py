@@ -52,7 +52,7 @@ def read_joints(
 ) -> tuple[float, Array, Array]:
     """Return stamp, positions and velocities (n,) of some joints; by default of the robot's."""
     values = {'position': message.position, 'velocity': message.velocity}
-    rows = select_joints(joints or robot.joints, message.name, values)
+    rows = select_joints(joints or robot.measured_names, message.name, values)
     return to_seconds(message.header.stamp), rows['position'], rows['velocity']
 
 
@@ -60,7 +60,7 @@ def write_joints(
     robot: Robot, stamp: float, position: Array, velocity: Array, effort: Array | None = None
 ) -> JointState:
     """Return the joint state of all joints of the robot, with efforts if given."""
-    message = JointState(name=list(robot.joints))
+    message = JointState(name=list(robot.measured_names))
     message.header.stamp = to_stamp(stamp)
     message.position, message.velocity = _doubles(position), _doubles(velocity)
     if effort is not None:
@@ -113,7 +113,7 @@ def write_transform(parent: str, frame: str, stamp: float, pose: Pose) -> Transf
 
 
 def _check_frame(robot: Robot, frame: str) -> None:
-    if frame != robot.frame:
+    if frame.lstrip('/') != robot.frame.lstrip('/'):
         raise PoseError(
             f'pose in frame {frame!r}; expected {robot.frame!r}, the frame of robot {robot.name!r}'
         )
@@ -151,7 +151,7 @@ def write_plan(robot: Robot, plan: Plan) -> JointTrajectory:
 
 def write_trajectory(robot: Robot, trajectory: Trajectory, start: Time) -> JointTrajectory:
     """Return the message of a trajectory for the robot's controller, stamped with its start."""
-    message = JointTrajectory(joint_names=list(robot.commanded))
+    message = JointTrajectory(joint_names=list(robot.commanded_names))
     message.header.stamp = start
     columns = (trajectory.positions, trajectory.velocities, trajectory.accelerations)
     for time, *row in zip(trajectory.times.tolist(), *columns, strict=True):
@@ -165,13 +165,13 @@ def read_trajectory(robot: Robot, message: JointTrajectory) -> Trajectory:
     """Return the trajectory in the robot's joint order; PlanError if a controller rejects it."""
     names, points = list(message.joint_names), message.points
     _check_length(message)
-    if sorted(names) != sorted(robot.commanded):
+    if sorted(names) != sorted(robot.commanded_names):
         raise PlanError(f'trajectory for joints {", ".join(names)}')
     rows = [(p.positions, p.velocities, p.accelerations) for p in points]
     if not rows or any(len(values) != len(names) for row in rows for values in row):
         raise PlanError('trajectory without position, velocity and acceleration of every joint')
     times = np.array([to_seconds(point.time_from_start) for point in points])
-    order = [names.index(name) for name in robot.commanded]
+    order = [names.index(name) for name in robot.commanded_names]
     values = np.array(rows).swapaxes(0, 1)[..., order]  # (3, points, joints)
     if times[0] < 0 or np.any(np.diff(times) <= 0):
         raise PlanError('trajectory whose times do not increase from 0')

@@ -15,6 +15,7 @@ from emppi_ros.core.pose import Pose
 from emppi_ros.journal.journal import Measurements
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import is_simulated
+from emppi_ros.nodes.common.frames import FrameTransforms
 from emppi_ros.nodes.common.joint_states import JointStateReader
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.tasks.task import Task
@@ -44,19 +45,23 @@ class MeasurementInputs:
         self.estimator = self._session.estimator
         self.stamps: dict[str, float] = {}
         self.errors: dict[str, str] = {}
+        self._ahead: set[str] = set()  # topics of which it was logged that they are
         self._now = np.inf  # s, when polled last
-        self._clock = '/clock, as before it was set back'
+        self._clock = '/clock, which stands still or was set back'
         if not is_simulated(node):
             self._clock = "this computer's clock: synchronize the clocks"
         joints, session = task.robot.topics.joint_states, self._session
         read = JointStateReader(task.robot).read
+        self._frames = FrameTransforms(node, task.robot)
+        read_pose = self._frames.read_pose
+        read_applied = functools.partial(convert.read_applied, task.robot)
         take: dict[str, tuple[type, QoSProfile, Callable[..., Any], Callable[..., None]]] = {
-            joints: (JointState, qos.SENSOR, lambda _, message: read(message), session.add_joints),
-            APPLIED: (JointState, qos.DEFAULT, convert.read_applied, session.add_command),
+            joints: (JointState, qos.SENSOR, read, session.add_joints),
+            APPLIED: (JointState, qos.DEFAULT, read_applied, session.add_command),
         }
         for name in task.tracked:
             add = functools.partial(self._add_pose, name)
-            take[f'tracking/{name}'] = PoseStamped, qos.SENSOR, convert.read_pose, add
+            take[f'tracking/{name}'] = PoseStamped, qos.SENSOR, read_pose, add
         self._take = take
         self.kinds = {topic: kind for topic, (kind, *_) in take.items()}
         self._subscriptions = [
@@ -70,10 +75,12 @@ class MeasurementInputs:
         for subscription in self._subscriptions:
             subscription.close()
         self._subscriptions = []
+        self._frames.close()
 
     def poll(self) -> None:
         """Handle all messages that have arrived."""
         self._now = self._node.get_clock().now().nanoseconds * 1e-9
+        self._frames.poll()
         for subscription in self._subscriptions:
             subscription.poll()
 
@@ -84,6 +91,7 @@ class MeasurementInputs:
         self._session.clear()
         self.stamps.clear()
         self.errors.clear()
+        self._ahead.clear()
 
     def ages(self, now: float) -> dict[str, float]:
         """Return the age [s] of the newest message by topic; infinite without one."""
@@ -103,14 +111,22 @@ class MeasurementInputs:
         """Handle a message; an invalid one is dropped."""
         _, _, read, add = self._take[topic]
         try:
-            if (values := read(self._robot, message)) is None:
+            if (values := read(message)) is None:
                 return  # of other joints, or of some of the robot's
             stamp, *rows = values
             if (ahead := stamp - self._now) > _AHEAD_S:
-                raise StaleInputError(f'stamped {ahead:.3f} s later than {self._clock}')
+                self._drop_early(topic, f'stamped {ahead:.3f} s later than {self._clock}')
+                return
             add(stamp, *rows)
             self.stamps[topic] = stamp
             self.errors.pop(topic, None)
         except EmppiError as error:
             self.errors[topic] = f'{topic}: {error}'
             self._node.get_logger().warning(self.errors[topic], throttle_duration_sec=2.0)
+
+    def _drop_early(self, topic: str, reason: str) -> None:
+        """Note why a message is dropped; log it once: a paused simulator's clock stands still."""
+        self.errors[topic] = f'{topic}: {reason}'
+        if topic not in self._ahead:
+            self._ahead.add(topic)
+            self._node.get_logger().warning(self.errors[topic])

@@ -1,4 +1,4 @@
-"""Interfaces of packages that are optional: `emppi_msgs`, and `control_msgs` of ros2_control."""
+"""Interfaces of packages that may be missing: `emppi_msgs`, `control_msgs` and `tf2_msgs`."""
 
 MISSING = (
     'emppi_msgs is not built: README.md, "On ROS 2", has the colcon command; without a ROS 2 '
@@ -18,7 +18,12 @@ try:
 except ImportError:
     JointTrajectoryControllerState = None
 
+try:
+    from tf2_msgs.msg import TFMessage  # not among the wheels of rclpy
+except ImportError:
+    TFMessage = None
+
 __all__ = [
     'AVAILABLE', 'MISSING', 'Belief', 'JointTrajectoryControllerState', 'ParameterEstimate',
-    'RunTask', 'Status',
+    'RunTask', 'Status', 'TFMessage',
 ]  # fmt: skip

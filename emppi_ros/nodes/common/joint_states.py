@@ -28,8 +28,9 @@ class JointStateReader:
         or if many messages in a row had no value of a joint.
         """
         robot = self._robot
-        ours = [name for name in robot.joints if name in message.name]
-        if len(ours) == len(robot.joints):
+        names = robot.measured_names
+        ours = [name for name in names if name in message.name]
+        if len(ours) == len(names):
             self._parts, self._incomplete = {}, 0
             return convert.read_joints(robot, message)
         if ours:
@@ -37,15 +38,16 @@ class JointStateReader:
             self._parts = {k: v for k, v in self._parts.items() if v[0] > stamp - _SPAN_S}
             for name, position, velocity in zip(ours, *rows, strict=True):
                 self._parts[name] = stamp, float(position), float(velocity)
-        missing = [name for name in robot.joints if name not in self._parts]
+        missing = [name for name in names if name not in self._parts]
         if missing:
             self._incomplete += 1
             if self._incomplete > _PATIENCE:
                 raise JointStateError(
                     f'missing joints: {", ".join(missing)}; the newest joint state has: '
-                    f'{", ".join(message.name)}'
+                    f'{", ".join(message.name)}; if only names differ, set `ros_joints` in the '
+                    "robot's YAML"
                 )
             return None
-        stamps, position, velocity = np.array([self._parts[name] for name in robot.joints]).T
+        stamps, position, velocity = np.array([self._parts[name] for name in names]).T
         self._parts, self._incomplete = {}, 0
         return float(stamps.min()), position, velocity

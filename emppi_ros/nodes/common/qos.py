@@ -3,6 +3,7 @@
 import copy
 from typing import Any
 
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
@@ -32,6 +33,13 @@ DEFAULT = _keep_last(200)
 EVERY = _keep_last(200, latch=True)
 # for display: slow subscribers miss messages
 NEWEST = _keep_last(1)
+
+
+def expiring(profile: QoSProfile, seconds: float) -> QoSProfile:
+    """Return a copy whose messages are dropped if they are delivered later than that."""
+    changed = copy.copy(profile)
+    changed.lifespan = Duration(seconds=seconds)
+    return changed
 
 
 def overridable(profile: QoSProfile) -> tuple[QoSProfile, QoSOverridingOptions]:

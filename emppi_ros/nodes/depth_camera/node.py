@@ -14,10 +14,11 @@ from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import Float64MultiArray
 
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.nodes.common import parameters, qos
+from emppi_ros.nodes.common import interfaces, parameters, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
-from emppi_ros.nodes.topics import depth_images, transforms
-from emppi_ros.nodes.topics.depth_images import STATE, TF_STATIC
+from emppi_ros.nodes.common.frames import TF_STATIC
+from emppi_ros.nodes.topics import depth_images
+from emppi_ros.nodes.topics.depth_images import STATE
 from emppi_ros.nodes.topics.task import TaskFollowerNode
 from emppi_ros.sim.depth_camera import SimulatedDepthCamera
 from emppi_ros.tasks.task import Task
@@ -32,7 +33,7 @@ class DepthCameraNode(TaskFollowerNode):
         super().__init__('depth_camera', **kwargs)
         self._settings = parameters.declare_all(self, parameters.SeedParameters)
         self._frame = depth_images.optical_frame(self.get_namespace())
-        self._tf: Publisher[transforms.TFMessage] | None = None
+        self._tf: Publisher[interfaces.TFMessage] | None = None
 
     def setup(self) -> None:
         """Place the camera in the scene of the task."""
@@ -46,15 +47,15 @@ class DepthCameraNode(TaskFollowerNode):
             qos.advertise(self, kind, topic, qos.NEWEST_SENSOR)
             for kind, topic in ((Image, IMAGE), (CameraInfo, INFO))
         ]
-        if transforms.TFMessage is not None and self._tf is None:
-            self._tf = self.create_publisher(transforms.TFMessage, TF_STATIC, qos.LATCHED)
+        if interfaces.TFMessage is not None and self._tf is None:
+            self._tf = self.create_publisher(interfaces.TFMessage, TF_STATIC, qos.LATCHED)
 
     def start(self) -> None:
         """Begin to take images."""
         if self._tf is not None:
             parent = self.task.robot.frame
             pose = depth_images.write_transform(self.now(), parent, self._frame, self.camera)
-            self._tf.publish(transforms.TFMessage(transforms=[pose]))
+            self._tf.publish(interfaces.TFMessage(transforms=[pose]))
         self._states = self.create_subscription(
             Float64MultiArray, STATE, self._take_state, qos.NEWEST
         )

@@ -22,15 +22,15 @@ from trajectory_msgs.msg import JointTrajectory
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.journal import journal
 from emppi_ros.nodes.bridge.graph_monitor import TopicSpec
-from emppi_ros.nodes.common import convert, process, qos
+from emppi_ros.nodes.common import convert, interfaces, process, qos
+from emppi_ros.nodes.common.frames import TF, TF_STATIC
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN, UNCERTAIN
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.tools import message_definitions
 from emppi_ros.nodes.topics import depth_images, transforms
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
-from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
-from emppi_ros.nodes.topics.transforms import SCENE_DESCRIPTION, TF, TransformSource
+from emppi_ros.nodes.topics.transforms import SCENE_DESCRIPTION, TransformSource
 from emppi_ros.recordings.bag_writer import BagTopic, BagWriter, MessageOrder, RecordedMessage
 from emppi_ros.tasks.task import Task, parse_task
 from emppi_ros.tracking.depth_messages import IMAGE, INFO
@@ -90,7 +90,7 @@ class SceneRecorder:
 
     def place_camera(self, data: bytes) -> None:
         """Write the pose of the simulated depth camera, once, if data are its intrinsics."""
-        if transforms.TFMessage is not None or not self._camera:
+        if interfaces.TFMessage is not None or not self._camera:
             return  # its node publishes it
         info = deserialize_message(data, CameraInfo)
         if info.header.frame_id == self._camera:
@@ -134,8 +134,8 @@ class BagRecorder:
         self.problem = ''  # with the task: then the robot's topics are not recorded
         for topic in (*ALWAYS, *(DEPTH if depth else ())):
             self._subscribe(topic)
-        if depth and transforms.TFMessage is not None:
-            self._subscribe(TopicSpec(TF_STATIC, transforms.TFMessage, qos.EVERY))
+        if depth and interfaces.TFMessage is not None:
+            self._subscribe(TopicSpec(TF_STATIC, interfaces.TFMessage, qos.EVERY))
 
     @property
     def counts(self) -> dict[str, int]:

@@ -14,7 +14,6 @@ from emppi_ros.nodes.common import convert
 from emppi_ros.tasks.task import Task
 from emppi_ros.tracking.camera import Camera
 
-TF_STATIC = '/tf_static'
 STATE = 'simulator/state'  # true time [s], configuration (nq,) and parameters (P,)
 _FRAME = 'depth_camera_optical_frame'
 _STEP_M = 0.001  # REP 118: 16 bits are millimetres

@@ -23,16 +23,9 @@ from emppi_ros.tasks.task import Task
 from emppi_ros.viz.scene_frames import SceneFrame, SceneFrames
 from emppi_ros.viz.shapes.joint_axes import uncertain_objects
 
-try:
-    from tf2_msgs.msg import TFMessage
-except ImportError:
-    TFMessage = None
+__all__ = ['KIND', 'SCENE_DESCRIPTION', 'TransformSource', 'scene_frames', 'to_cdr']
 
-__all__ = [
-    'KIND', 'SCENE_DESCRIPTION', 'TF', 'TFMessage', 'TransformSource', 'scene_frames', 'to_cdr',
-]  # fmt: skip
-
-TF, SCENE_DESCRIPTION = '/tf', 'emppi/robot_description'
+SCENE_DESCRIPTION = 'emppi/robot_description'
 KIND = 'tf2_msgs/msg/TFMessage'
 _MAX_AGE_S = 0.5  # of a tracked pose; later the object has no transform
 _SET_BACK_S = 1.0  # measurements that are this much older: the clock was set back

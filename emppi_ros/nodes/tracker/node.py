@@ -24,12 +24,11 @@ from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError, EmppiError, PoseError
 from emppi_ros.core.pose import Pose
 from emppi_ros.model import scene
-from emppi_ros.nodes.common import convert, parameters, qos
+from emppi_ros.nodes.common import convert, interfaces, parameters, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
+from emppi_ros.nodes.common.frames import TF_STATIC
 from emppi_ros.nodes.common.inputs import UNCERTAIN
 from emppi_ros.nodes.common.polling import PolledSubscription
-from emppi_ros.nodes.topics import transforms
-from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.task import TaskFollowerNode
 from emppi_ros.tracking import depth_messages, parts
 from emppi_ros.tracking.depth_messages import IMAGE, INFO, StaticTransform
@@ -93,9 +92,9 @@ class TrackerNode(TaskFollowerNode):
         self._settings = parameters.declare_all(self, TrackerParameters)
         self._transforms: dict[str, StaticTransform] = {}
         self._info: CameraInfo | None = None  # the newest that was used
-        if not self._settings.camera_position and transforms.TFMessage is not None:
+        if not self._settings.camera_position and interfaces.TFMessage is not None:
             self.create_subscription(
-                transforms.TFMessage, TF_STATIC, self._take_transforms, qos.EVERY
+                interfaces.TFMessage, TF_STATIC, self._take_transforms, qos.EVERY
             )
 
     def startup(self) -> None:
@@ -108,9 +107,10 @@ class TrackerNode(TaskFollowerNode):
         settings, self._nothing = self._settings, ''
         self._poses: dict[str, Publisher[PoseStamped]] = {}
         self._uncertain: dict[str, Publisher[PoseWithCovarianceStamped]] = {}
-        if not settings.camera_position and transforms.TFMessage is None:
+        if not settings.camera_position and interfaces.TFMessage is None:
             raise ConfigError(_NO_TF)
         self._frame, self._joint_topic = settings.frame or 'world', 'joint_states'
+        self._joint_names: dict[str, str] = {}  # in messages to those of the scene
         if settings.parts:
             self._file: PartsFile = parts.load_parts(Path(settings.parts))
         else:
@@ -125,7 +125,8 @@ class TrackerNode(TaskFollowerNode):
             )
             self._file = parts.of_task(task, tuned)
             self._frame = settings.frame or task.robot.frame
-            self._joint_topic = task.robot.topics.joint_states
+            self._joint_topic, robot = task.robot.topics.joint_states, task.robot
+            self._joint_names = dict(zip(robot.measured_names, robot.joints, strict=True))
         names = scene.names(self._file.model, 'joint')
         # joints that may be in joint states
         self._scalar = {n for i, n in enumerate(names) if scene.is_scalar(self._file.model, i)}
@@ -223,7 +224,7 @@ class TrackerNode(TaskFollowerNode):
                 orientation = np.array(settings.camera_quaternion)
                 pose = Pose(np.array(settings.camera_position), orientation)
             else:
-                pose = depth_messages.find_pose(self._transforms, frame, self._frame)
+                pose = depth_messages.find_pose(self._transforms.get, frame, self._frame)
             camera = depth_messages.read_camera(message, pose)
             self._info = message
             if self._tracker is None or camera != self._tracker.tracked.camera:
@@ -249,9 +250,10 @@ class TrackerNode(TaskFollowerNode):
             return {}
         nearest = min(self._joints, key=lambda data: abs(convert.stamp_of(data) - stamp))
         message = deserialize_message(nearest, JointState)
+        names = [self._joint_names.get(name, name) for name in message.name]
         return {
             name: float(value)
-            for name, value in zip(message.name, message.position, strict=False)
+            for name, value in zip(names, message.position, strict=False)
             if name in self._scalar and np.isfinite(value)
         }
 

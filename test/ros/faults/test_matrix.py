@@ -9,8 +9,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 NUMBERS = [
     *(f'P{i}' for i in range(1, 11)), *(f'B{i}' for i in range(1, 8)),
-    *(f'S{i}' for i in range(1, 7)), 'C1', 'C2', 'C3', *(f'N{i}' for i in range(1, 5)),
-    'L1', 'L2', 'Y1', 'Y2', 'Y3', 'X1', 'X2', 'X3', *(f'A{i}' for i in range(1, 5)),
+    *(f'S{i}' for i in range(1, 7)), *(f'C{i}' for i in range(1, 4)),
+    *(f'N{i}' for i in range(1, 5)),
+    *(f'L{i}' for i in range(1, 6)), *(f'Y{i}' for i in range(1, 4)),
+    *(f'X{i}' for i in range(1, 4)), *(f'A{i}' for i in range(1, 5)),
 ]  # fmt: skip
 
 

@@ -112,6 +112,7 @@ def test_no_monitor_trips_on_a_fault_free_arm(rate_hz, seeds):
         assert not found(seen) and all(monitor.used for _, monitor in seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('stamped', [True, False])
 @pytest.mark.parametrize('seed', range(3))
 def test_lost_late_and_duplicated_messages_trip_no_monitor(clean, seed, stamped):
@@ -140,6 +141,7 @@ def test_messages_out_of_order_are_ignored(clean):
     assert not all(m.used for _, m in seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('step', [-3600.0, 3600.0, 1.5, -1.5])
 def test_a_step_of_the_senders_clock_trips_no_monitor(clean, step):
     commands, made = clean
@@ -150,6 +152,7 @@ def test_a_step_of_the_senders_clock_trips_no_monitor(clean, step):
     assert not found(seen) and all(monitor.used for _, monitor in seen)
 
 
+@pytest.mark.slow
 def test_slow_motion_of_a_coarse_encoder_is_not_frozen():
     """Slow motion with 12 bits per turn, no noise, and velocity 0 between steps."""
     step = 2.0 * np.pi / 4096
@@ -321,6 +324,7 @@ def residuals(commands, velocities):
     return off
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(4))
 @pytest.mark.parametrize('command', ['velocity', 'position'])
 def test_residuals_match_an_independent_implementation(seed, command):
@@ -359,12 +363,23 @@ def test_a_blocked_or_runaway_arm_is_detected_after_a_tenth_of_a_second(speed):
     for factor in (0.0, 2.0):
         times, q, dq = arm(commands, 250, np.random.default_rng(0), noise=(1e-6, 1e-3))
         dq[250:, 3] *= factor
+        q[250:, 3] = q[250, 3] + np.cumsum(dq[250:, 3]) / 250
         first, fault = found(run(stream(times, q, dq), commands))[0]
         assert fault.code == faults.RESIDUAL and fault.text.startswith('panda_joint4 has moved at')
         assert fault.text.endswith(
             '(rad/s or m/s): is it pushed or held, or is this another robot?'
         )
         assert times[250] + 0.1 <= first + 1e-9 <= times[250] + 0.1 + 2 * BRIDGE_S + 1e-9
+
+
+@pytest.mark.parametrize('factor', [0.0, 0.3, 3.0])  # 0: left at 0; 3: other units
+def test_velocities_that_contradict_positions_are_named(factor):
+    commands = np.zeros((400, 7))
+    commands[:, 3] = 0.5
+    times, q, dq = arm(commands, 250, np.random.default_rng(0), noise=(1e-6, 1e-3))
+    _, fault = found(run(stream(times, q, factor * dq), commands))[0]
+    assert fault.code == faults.RESIDUAL
+    assert 'velocities of the joint states contradict their positions: panda_joint4' in fault.text
 
 
 def test_with_effort_commands_positions_are_compared_with_measured_velocities():

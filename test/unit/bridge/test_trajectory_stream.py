@@ -72,6 +72,7 @@ def drive(target, seconds, config=CONFIG, jitter=0.0, delay=1e-3, seed=0, contro
     return state, commands, sent, controller
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('jitter', [0.0, 0.002])
 @pytest.mark.parametrize('seed', range(3))
 def test_executed_motion_is_the_delayed_command_within_limits_at_1_khz(jitter, seed):
@@ -170,6 +171,7 @@ def _brake_with_hiccups(seed, share):
     return controller
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(10))
 def test_missed_cycles_while_braking_do_not_delay_rest(seed):
     """Trajectories sent while braking continue to brake, even if the bridge misses cycles."""
@@ -182,6 +184,7 @@ def test_missed_cycles_while_braking_do_not_delay_rest(seed):
     assert np.all(v * np.sign(v[490]) >= -0.0048 * 1960.0 * 1.25e-3**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(10))
 def test_interruptions_at_any_time_keep_the_robot_within_limits(seed):
     """One cycle in ten is late, one in twenty interrupted: stops may begin at any time."""
@@ -208,6 +211,33 @@ def test_interruptions_at_any_time_keep_the_robot_within_limits(seed):
         now = max(sending, now + DT + (0.03 * rng.random() if rng.random() < 0.1 else 0.0))
         controller.run(now)
     assert resumed > 50 and dropped > 5
+    _, a, j = controller.differences()
+    assert np.all(np.abs(a) <= A) and np.all(np.abs(j) <= JERK)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_while_the_controller_does_not_listen_nothing_is_sent_and_no_motion_is_lost(seed):
+    rng = np.random.default_rng(seed)
+    targets = rng.normal(0.0, 0.4, (200, 7))
+    state, command = trajectory_stream.begin(CONFIG, -DT, HOME), jerk_limiter.at_rest(PANDA, HOME)
+    controller, last, until, resumed, silent = Controller(), -DT, 0.0, 0, 0
+    for now in np.arange(1000) * DT:
+        if now > until and rng.random() < 0.03:
+            until = now + rng.uniform(0.0, 0.05)
+        if trajectory_stream.is_late(state, now):
+            state, command = trajectory_stream.resume(CONFIG, state, now - DT)
+            last, resumed = now - DT, resumed + 1
+        target, place, listens = targets[int(now / 0.05)], state.reference.position, now >= until
+        command = jerk_limiter.shape(PANDA, command, target, place, now - last)
+        state, made = trajectory_stream.advance(
+            CONFIG, PANDA, state, now, command, HOME, True, listens
+        )
+        last, silent = now, silent + (not listens)
+        assert listens or made is None
+        if made is not None:
+            controller.send(now + 1e-3, made, now)
+        controller.run(now)
+    assert resumed > 5 and silent > 50
     _, a, j = controller.differences()
     assert np.all(np.abs(a) <= A) and np.all(np.abs(j) <= JERK)
 

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import PoseError, StaleInputError
-from emppi_ros.core.pose import Pose
+from emppi_ros.core.pose import Pose, to_quaternion
 from emppi_ros.model.ensemble import State
 from emppi_ros.state.estimator import Estimator, JumpDetector
 from emppi_ros.tasks.task import load_task
@@ -44,6 +45,36 @@ def test_recent_tracks_are_those_whose_last_pose_is_not_too_old(estimator):
     estimator.add_pose('block', 0.1, _pose(x=0.2))
     assert estimator.recent_tracks(0.6, 0.5)['block'].position[0] == 0.2
     assert estimator.recent_tracks(0.7, 0.5) == {}
+
+
+def test_poses_of_a_flipped_tag_are_dropped_also_two_in_a_row(estimator, rng):
+    flip = Rotation.from_rotvec([0.66, 0.35, 0.44])
+    dropped = 0
+    for k in range(400):
+        turn = Rotation.from_rotvec([0.0, 0.0, 0.3 * 0.02 * k])
+        pose = Pose(np.array([0.001 * k, 0.0, 0.0]), to_quaternion(turn))
+        if k % 40 in (20, 35, 36):  # one, and two in a row
+            wrong = Pose(pose.position, to_quaternion(flip * turn))
+            assert estimator.add_pose('block', 0.02 * k, wrong) is None
+            dropped += 1
+        else:
+            assert estimator.add_pose('block', 0.02 * k, pose) is not None
+        track = estimator.recent_tracks(0.02 * k, 1.0)['block']
+        # of constant velocity, which it has learned after half a second
+        if k > 25:
+            assert (track.rotation * turn.inv()).magnitude() < 0.02
+            assert abs(track.angular_velocity[2] - 0.3) < 0.1
+    assert estimator.outliers == dropped
+
+
+def test_an_object_that_was_moved_has_a_new_track_after_three_poses_that_agree(estimator):
+    for k in range(50):
+        estimator.add_pose('block', 0.02 * k, _pose())
+    taken = [estimator.add_pose('block', 1.0 + 0.02 * k, _pose(x=0.5)) for k in range(4)]
+    assert [pose is not None for pose in taken] == [False, False, True, True]
+    track = estimator.recent_tracks(1.06, 1.0)['block']
+    np.testing.assert_allclose(track.position[0], 0.5, atol=1e-12)
+    np.testing.assert_allclose(track.velocity, 0.0, atol=1e-9)
 
 
 def test_the_stamp_is_that_of_the_input_which_is_furthest_behind(estimator):

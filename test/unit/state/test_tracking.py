@@ -79,6 +79,7 @@ def test_constant_velocity_is_tracked_without_bias():
     np.testing.assert_allclose(track.position, velocity * stamps[-1], rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_noise_leaves_no_bias_in_velocity(rng):
     stamps = np.arange(3000) * 0.02
     velocity = np.array([0.2, -0.1, 0.05])
@@ -96,6 +97,7 @@ def test_noise_leaves_no_bias_in_velocity(rng):
     assert np.all(errors.std(axis=0) < np.sqrt(track.linear_covariance[1, 1]))
 
 
+@pytest.mark.slow
 @given(st.lists(st.booleans(), min_size=20, max_size=20))
 def test_sign_flips_of_quaternions_change_nothing(flips):
     stamps = np.arange(20) * 0.02
@@ -134,13 +136,11 @@ def test_projection_keeps_the_turn_about_the_vertical_and_nothing_else(yaw, seed
     assert (found * turned.inv()).magnitude() < 0.1**2
 
 
-def test_a_jump_restarts_the_track_at_rest():
+def test_a_jump_has_no_track():
     track = _track([_pose([0.1 * t, 0, 0]) for t in np.arange(50) * 0.02], np.arange(50) * 0.02)
     assert track.velocity[0] > 0.05
     for pose in (_pose([1.0, 0.0, 0.0]), _pose(track.position, Rotation.from_rotvec([0, 0, 2.5]))):
-        after = tracking.update(SETTINGS, track, 1.0, pose)
-        assert np.array_equal(after.position, pose.position)
-        assert not after.velocity.any() and not after.angular_velocity.any()
+        assert tracking.update(SETTINGS, track, 1.0, pose) is None
 
 
 def test_a_long_gap_restarts_the_track():

@@ -86,7 +86,7 @@ def move(domain, robot, pipe, last):
     Be a robot that moves exactly as told, and say so 250 times a second.
 
     `last` (double) is the stamp of the newest good joint state. Orders: ok, lost, frozen, nan,
-    jump (rad), renamed.
+    jump (rad), renamed; of its controller inactive, goal (another client's), scaled.
     """
     from rclpy.node import Node
     from sensor_msgs.msg import JointState
@@ -95,20 +95,15 @@ def move(domain, robot, pipe, last):
 
     from emppi_ros.nodes.common import convert, qos
     from emppi_ros.nodes.common.polling import PolledSubscription
-    from emppi_ros.sim.trajectory_controller import TrajectoryController
 
     node = Node('robot', context=_context(domain))
     rng = np.random.default_rng(0)
     publisher = node.create_publisher(JointState, robot.topics.joint_states, qos.SENSOR)
-    arm = {
-        'follower': TrajectoryController(START, 1.0 / ROBOT_HZ),
-        'velocity': np.zeros(7),
-        'position': START.copy(),
-    }
+    controller, arm = _Controller(node, robot), {'velocity': np.zeros(7), 'position': START.copy()}
 
     def follow(message, sent):
         stamp = convert.to_seconds(message.header.stamp)
-        arm['follower'].accept(convert.read_trajectory(robot, message), stamp or math.nan)
+        controller.follower.accept(convert.read_trajectory(robot, message), stamp or math.nan)
         arm['velocity'] = None
 
     def take(message, _sent):
@@ -127,14 +122,13 @@ def move(domain, robot, pipe, last):
             if order[0] == 'quit':
                 return
             mode, amount = (*order, 0.0)[:2]
+            controller.obey(mode)
         moment = max(moment + 1.0 / ROBOT_HZ, time.time())
         for topic in inputs:
             topic.poll()
         now = time.time()
         if arm['velocity'] is None:
-            arm['follower'].update(now, arm['position'])
-            state = arm['follower'].reference
-            arm['position'], velocity = state.position, state.velocity
+            arm['position'], velocity = controller.step(now, arm['position'])
         else:
             velocity = arm['velocity']
             arm['position'] = arm['position'] + velocity / ROBOT_HZ
@@ -147,6 +141,51 @@ def move(domain, robot, pipe, last):
         if mode == 'ok':
             last.value = now
         publisher.publish(message)
+
+
+class _Controller:
+    """A joint_trajectory_controller, where control_msgs is installed with its states."""
+
+    def __init__(self, node, robot):
+        from action_msgs.msg import GoalStatusArray
+
+        from emppi_ros.nodes.backends import controller_monitor
+        from emppi_ros.nodes.common import interfaces, qos
+        from emppi_ros.sim.trajectory_controller import TrajectoryController
+
+        topic = robot.topics.commands['trajectory']
+        kind = interfaces.JointTrajectoryControllerState
+        self.follower, self._robot = TrajectoryController(START, 1.0 / ROBOT_HZ), robot
+        self._mode, self._write = 'ok', controller_monitor.write_state
+        self._states = self._goals = None
+        if kind is not None:
+            states = controller_monitor.state_topic(topic)
+            goals = controller_monitor.goal_topic(topic)
+            self._states = node.create_publisher(kind, states, qos.NEWEST)
+            self._goals = node.create_publisher(GoalStatusArray, goals, qos.LATCHED)
+
+    def obey(self, mode):
+        """Take an order."""
+        from action_msgs.msg import GoalStatus, GoalStatusArray
+
+        if self._goals is not None and 'goal' in (self._mode, mode):
+            executing, ended = GoalStatus.STATUS_EXECUTING, GoalStatus.STATUS_SUCCEEDED
+            status = GoalStatus(status=executing if mode == 'goal' else ended)
+            self._goals.publish(GoalStatusArray(status_list=[status]))
+        self._mode = mode
+
+    def step(self, now, position):
+        """Return the arm's next position and its velocity (joints,)."""
+        if self._mode == 'inactive':
+            self.follower.activate(position)  # where it is, as often as it may be active again
+            return position, np.zeros(7)
+        self.follower.update(now, position)
+        state = self.follower.reference
+        if self._states is not None:
+            message = self._write(self._robot, now, state)
+            message.speed_scaling_factor = 0.5 if self._mode == 'scaled' else 1.0
+            self._states.publish(message)
+        return state.position, state.velocity
 
 
 def _spoil(message, mode, amount, rng):

@@ -20,9 +20,9 @@ COUNT = int(os.environ.get('EMPPI_FAULTS', '30'))  # that the tests inject
 _TRIES = 4
 
 
-def order(count, rng):
+def order(count, rng, backend):
     """Return which faults come when: all kinds equally often, kills oftener, in random order."""
-    kinds = [fault for fault in trials.FAULTS for _ in range(_weight(fault))]
+    kinds = [fault for fault in trials.possible(backend) for _ in range(_weight(fault))]
     return [kinds[k % len(kinds)] for k in rng.permutation(count)]
 
 
@@ -40,7 +40,7 @@ def main():
     parser.add_argument('--only', default='')
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
-    faults = [f for f in order(options.count, rng) if options.only in f.name]
+    faults = [f for f in order(options.count, rng, options.backend) if options.only in f.name]
     graph = Graph(options.backend)
     try:
         with options.out.open('w', encoding='utf-8') as out:

@@ -12,6 +12,7 @@ from faultlab import actors, oracle
 from faultlab.witness import Witness
 
 TASK = 'panda_push'
+FOLLOWED_RAD = 1e-4  # far above the noise of measurements, far below what a fault leaves
 QUIET_S = 0.05  # longer than from one trajectory to the next
 _SETTLE_S = 20.0  # for anything to appear; a busy machine is slow
 
@@ -277,9 +278,12 @@ class Graph:
         return oracle.executed(self.position, made, begin - self.epoch, end - self.epoch)
 
     def _advance(self):
-        """Take it that the arm is where the commands on record leave it."""
+        """Take it that the arm is where the commands on record leave it, if they were followed."""
         if self.backend == 'trajectory' and self.commands:
             self.position = np.array(self.commands[-1].message.points[-1].positions)
+            measured = np.array(self.states[-1].message.position if self.states else self.position)
+            if np.max(np.abs(measured - self.position)) > FOLLOWED_RAD:
+                self.position = measured
         elif self.commands:
             motion = self.motion(0.0, 0.0)
             steps = np.diff(motion.times)[:, None]

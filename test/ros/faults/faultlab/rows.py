@@ -208,6 +208,8 @@ ROWS = (
             f'{CAMPAIGN}test_fault[s4',
             'test/unit/robots/test_robot.py::test_joint_states_that_cannot_be_used_are_errors',
             f'{PURE}test_monitors.py::test_a_jump_is_a_step_beyond_tolerance_and_velocity_limit',
+            f'{PURE}test_monitors.py::test_velocities_that_contradict_positions_are_named',
+            'test/ros/test_joint_states.py',
         ),
     ),
     Row(
@@ -288,11 +290,40 @@ ROWS = (
     ),
     Row(
         'L2',
-        'the controller is switched off under the bridge',
-        'S by the residual monitor',
-        (f'{PURE}test_monitors.py::test_a_blocked_or_runaway_arm_is_detected',),
-        'a controller_manager: not among the wheels; to the bridge, it is an '
-        'arm that ignores its commands',
+        'the controller is switched off under the bridge, and on again after 12 to 200 ms',
+        'S; the arm makes no step of more than 1 mrad',
+        (
+            f'{CAMPAIGN}test_fault[l2',
+            'test/ros/test_controller_monitor.py::test_an_arm_that_stops_with_its_controller',
+            'test/ros/test_controller_monitor.py::test_nothing_is_to_be_sent_to_a_silent',
+            f'{PURE}test_monitors.py::test_a_blocked_or_runaway_arm_is_detected',
+        ),
+        'a controller_manager: not among the wheels; docs/bridge.md has what a real one did',
+    ),
+    Row(
+        'L3',
+        "another client's goal for the same controller, such as MoveIt's",
+        'S; refused when armed',
+        (
+            f'{CAMPAIGN}test_fault[l3',
+            'test/ros/test_controller_monitor.py::test_a_goal_of_another_client',
+        ),
+    ),
+    Row(
+        'L4',
+        'the controller scales the speed, as by the slider of a UR',
+        'S; refused when armed',
+        (
+            f'{CAMPAIGN}test_fault[l4',
+            'test/ros/test_controller_monitor.py::test_a_slow_scaled_or_wrong_controller_is_refused',
+            f'{PURE}test_monitors.py::test_a_slowed_robot_is_named_by_the_share_of_its_commands',
+        ),
+    ),
+    Row(
+        'L5',
+        'the controller gets no processor time beside the planner',
+        'refused when armed',
+        ('test/ros/test_controller_monitor.py::test_a_starved_controller_is_refused',),
     ),
     Row(
         'Y1',

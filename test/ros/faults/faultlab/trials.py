@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from emppi_ros.nodes.common import interfaces
 from faultlab import actors, oracle
 from faultlab.witness import covered
 
@@ -43,9 +44,10 @@ class Fault:
     """What breaks, and what the bridge is to say of it."""
 
     name: str
-    breaks: str  # planner or state
+    breaks: str  # planner, state or controller
     code: str  # of the fault it ends in; '' if the arm is to go on
     onset_s: float = ONSET_S
+    backends: tuple[str, ...] = ('trajectory', 'forward')
 
 
 FAULTS = (
@@ -62,8 +64,20 @@ FAULTS = (
     Fault('state nan', 'state', 'state-late'),
     Fault('state frozen', 'state', 'state-frozen', 0.2),  # 5 mrad of travel to find it
     Fault('state jump', 'state', 'state-jump'),
+    # for 12 to 200 ms; noticed by its states, which control_msgs has
+    Fault('controller inactive', 'controller', 'robot', backends=('trajectory',)),
+    Fault('controller goal', 'controller', 'robot', backends=('trajectory',)),
+    Fault('controller scaled', 'controller', 'robot', backends=('trajectory',)),
 )
+STEP_RAD = 1e-3  # of the arm from one joint state to the next, beyond its motion at the fault
 KILLS = 3  # the planner's death counts this often among the faults
+
+
+def possible(backend):
+    """Return the faults of a backend; those of the controller show in messages of control_msgs."""
+    watched = interfaces.JointTrajectoryControllerState is not None
+    kinds = [fault for fault in FAULTS if watched or fault.breaks != 'controller']
+    return [fault for fault in kinds if backend in fault.backends]
 
 
 @dataclasses.dataclass
@@ -118,7 +132,8 @@ def _run(graph, fault, rng, result):
     begin, speeds = get_moving(graph, rng)
     since, broken = _break(graph, fault, rng)
     graph.listen(WATCH_S)
-    since = since or (graph.good_plan if fault.breaks == 'planner' else graph.good_state).value
+    good = {'planner': graph.good_plan.value, 'state': graph.good_state.value}
+    since = since or good.get(fault.breaks, broken)
     result.phase_ms = 1e3 * (broken - since)
     _mend(graph, fault, speeds)
     graph.listen(AFTER_S)
@@ -179,6 +194,10 @@ def _break(graph, fault, rng):
         return since, broken
     elif fault.breaks == 'planner':
         graph.tell(name, rng.uniform(0.2, 0.4))
+    elif fault.breaks == 'controller':
+        graph.tell_robot(name.split()[1])
+        graph.listen(rng.uniform(0.012, 0.2))  # and then it is as before
+        graph.tell_robot('ok')
     else:
         graph.tell_robot(name.split()[1], 0.2)  # rad, of a jump
     return None, broken
@@ -234,6 +253,8 @@ def _judge(graph, fault, speeds, times, result):
         if oracle.first_rest(sent, times.broken) < times.end:
             result.needless = f'stopped, but was to go on; it says {report}'
         return
+    if fault.breaks == 'controller':
+        _judge_steps(graph, times, result)
     rest = oracle.first_rest(sent, times.broken)
     result.rest_ms = 1e3 * (rest - times.since)
     result.reversal = oracle.reversal(judged, times.broken, rest)
@@ -248,6 +269,16 @@ def _judge(graph, fault, speeds, times, result):
         blame('moved again without being armed')
     if result.said != f'held {code}':
         blame(f'says {result.said!r}, expected held {code}')
+
+
+def _judge_steps(graph, times, result):
+    """Fill in steps of the arm, which come about where it does not follow what is sent."""
+    rows = [one.message for one in graph.states if one.time - graph.epoch > times.broken]
+    moved = np.diff([row.position for row in rows], axis=0)
+    stamps = np.array([row.header.stamp.sec + 1e-9 * row.header.stamp.nanosec for row in rows])
+    steps = np.abs(moved).max(axis=1) - result.speed * np.diff(stamps)
+    if len(steps) and steps.max() > STEP_RAD:
+        result.violations.append(f'the arm made a step of {1e3 * steps.max():.1f} mrad')
 
 
 def _judge_times(fault, times, excuses, moments, result):
