@@ -191,7 +191,7 @@ faults: $(CONFORMANCE)/.emppi_msgs_built $(FRANKA_SIM)/.emppi_installed
 	EMPPI_FAULTS=$(FAULTS) EMPPI_FRANKA_SIM=$(FRANKA_SIM) PYTHONPATH=test/ros/faults \
 	    $(CONFORMANCE)/bin/python -m faultlab.matrix $(FAULTS_PAGE)
 
-# consecutive swaps, ten times as many invalid requests, a replay across a swap; 2 s each on an idle machine
+# consecutive swaps, ten times as many invalid requests, a replay across a swap: their times are printed
 SWAPS ?= 100
 swaps: $(STAMP)
 	EMPPI_SWAPS=$(SWAPS) $(BIN)/python -m pytest test/ros/test_swap_campaign.py test/ros/test_record.py -s

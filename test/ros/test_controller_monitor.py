@@ -54,18 +54,21 @@ class Controller:
     def reference(self, now):
         return np.arange(N) * 0.1 + SPEED * (now - self.began)
 
+    def publish(self, now, position):
+        """Publish the controller's state."""
+        state = MotionState(position + self.offset, np.full(N, SPEED), np.zeros(N))
+        message = controller_monitor.write_state(ROBOT, self.clock.stamp_now(), state)
+        message.joint_names, message.speed_scaling_factor = self.joints, self.scaling
+        self.publisher.publish(message)
+        self.sent_at = now
+
     def run(self, cycles):
         """Return the first fault, '' without one."""
         for _ in range(cycles):
             now = self.clock.now()
             position = self.reference(now if self.stopped is None else self.stopped)
             if self.active and now - self.sent_at >= 1.0 / self.rate_hz - 1e-3:
-                state = MotionState(position + self.offset, np.full(N, SPEED), np.zeros(N))
-                stamp = self.clock.stamp_now()
-                message = controller_monitor.write_state(ROBOT, stamp, state)
-                message.joint_names, message.speed_scaling_factor = self.joints, self.scaling
-                self.publisher.publish(message)
-                self.sent_at = now
+                self.publish(now, position)
                 time.sleep(1e-3)
             self.monitor.poll()
             now = self.clock.now()
@@ -196,3 +199,14 @@ def test_nothing_is_to_be_sent_to_a_silent_controller_and_then_it_holds(controll
     assert controller.monitor.silent
     controller.active = True  # it holds where the arm is
     assert 'follows something else' in controller.run(2)
+
+
+def test_after_an_interruption_nothing_is_to_be_sent_until_the_controller_is_heard(controller):
+    controller.run(50)
+    now = controller.clock.now()
+    controller.publish(now, controller.reference(now))  # and then it may be deactivated
+    time.sleep(0.05)
+    controller.monitor.poll()
+    assert controller.monitor.silent  # the state that has arrived was sent before
+    controller.harness.spin_until(lambda: controller.run(1) or not controller.monitor.silent)
+    assert not controller.monitor.silent

@@ -1,8 +1,7 @@
 """
-Swaps in a row, in motion: `make swaps SWAPS=100` prints what they took, and holds them to 2 s.
+Swaps in a row, in motion: `make swaps SWAPS=100` prints how long they took.
 
-EMPPI_SWAPS is their number, and ten times as many requests are wrong. A few swaps are left to
-`test_swap.py`, which holds nobody to a time.
+EMPPI_SWAPS is their number, and ten times as many requests are wrong. `test_swap.py` has a few.
 """
 
 from itertools import count, islice
@@ -23,7 +22,6 @@ from emppi_ros.tasks import switch_protocol
 pytestmark = pytest.mark.alone
 
 FIGURES = ('to_first_plan_s', 'check_s', 'rest_s', 'follow_s', 'plan_s')
-LONGEST_S = 2.0  # from a request to the first plan of the new task
 
 
 def wrong_requests():
@@ -45,7 +43,7 @@ def wrong_requests():
 
 @pytest.mark.skipif(not SWAPS, reason='make swaps')
 @pytest.mark.timeout(0)
-def test_swaps_in_a_row_take_2_s_at_most_and_no_arm_moves(harness):
+def test_no_arm_moves_in_any_of_many_swaps(harness):
     arm = SwapGraph(harness)
     arm.arm()
     rows = []
@@ -79,7 +77,6 @@ def test_swaps_in_a_row_take_2_s_at_most_and_no_arm_moves(harness):
     assert np.all(speed > swaps.SPEED) and np.all(commanded == 0.0)
     assert np.all(rested <= swaps.SINCE_REST_S)
     assert np.all(steps <= 1.0 + 1e-6)  # rounding
-    assert np.all(table[:, 0] <= LONGEST_S)
 
 
 @pytest.mark.skipif(not SWAPS, reason='make swaps')

@@ -81,6 +81,7 @@ class ControllerMonitor:
         self._is_new = self._resumes = False  # whether it arrived in this cycle, after a silence
         self._sent_at = -math.inf  # s, when it was sent
         self._polled_at = self._resumed_at = time.monotonic()  # after an interruption of ours
+        self._interrupted_until = -math.inf  # s, by the clock of `_sent_at`
         self._count, self._counted = 0, deque[tuple[int, float, float]](maxlen=_HISTORY)
         self._sent = TimeSeries('trajectories', _SPAN_S, reach_s=math.inf)  # positions in force
         self._gap: Array | None = None  # (joints,) of arm and reference at the newest state
@@ -175,11 +176,12 @@ class ControllerMonitor:
         Whether the controller sends no state now, or has another reference than what was sent.
 
         Nothing is to be sent to it then. It may have been deactivated; active again, it
-        holds the arm where it is, and would follow a new trajectory with a step.
+        holds the arm where it is, and would follow a new trajectory with a step. Nor is it known
+        to be active after an interruption of this process, until it says so.
         """
         if self._state is None:
             return False
-        if self._deviations:
+        if self._deviations or self._sent_at < self._interrupted_until:
             return True
         return self._silence() > max(_SILENT_S, _MISSED / self._rate(clock=2))
 
@@ -192,7 +194,7 @@ class ControllerMonitor:
         """Take messages; to be called in every cycle, so that their ages are true."""
         now, self._resumes = time.monotonic(), self.silent
         if now - self._polled_at > _AWAY_S:
-            self._resumed_at = now
+            self._resumed_at, self._interrupted_until = now, time.time()
         self._polled_at = now
         self._goals.poll()
         paused = False
