@@ -210,3 +210,16 @@ def test_after_an_interruption_nothing_is_to_be_sent_until_the_controller_is_hea
     assert controller.monitor.silent  # the state that has arrived was sent before
     controller.harness.spin_until(lambda: controller.run(1) or not controller.monitor.silent)
     assert not controller.monitor.silent
+
+
+def test_a_controller_that_pauses_now_and_then_gets_no_longer_silence_for_it(controller):
+    for _ in range(12):
+        controller.active = True
+        controller.run(4)
+        controller.active = False
+        controller.run(7)  # at 3 mrad, before it would be a fault
+    controller.active = True
+    controller.run(4)
+    controller.active = False
+    time.sleep(0.02)
+    assert controller.monitor.silent

@@ -8,6 +8,7 @@ subscribers and goals are checked.
 
 from collections import deque
 import math
+from statistics import median_low
 import time
 from typing import Any
 
@@ -31,7 +32,7 @@ _SILENT_S, _LOST_S = 0.006, 0.1  # age that is a fault if the arm does not follo
 _APART = 3e-3  # rad or m: of arm and reference, since the newest state
 _OFF = 2e-3  # rad or m: of the controller's reference from what was sent
 _AWAY_S = 0.04  # between two cycles: then this process was interrupted, not the controller
-_MISSED = 2.5  # periods of the controller, of a silence
+_MISSED = 2.5  # usual intervals between states, of a silence
 _LEAST_HZ = 90.0  # of the controller
 _SCALED = 0.01  # deviation from full speed
 _GAPS, _GAPS_S = 10, 5.0  # silences that are too long, within a time
@@ -82,7 +83,9 @@ class ControllerMonitor:
         self._sent_at = -math.inf  # s, when it was sent
         self._polled_at = self._resumed_at = time.monotonic()  # after an interruption of ours
         self._interrupted_until = -math.inf  # s, by the clock of `_sent_at`
-        self._count, self._counted = 0, deque[tuple[int, float, float]](maxlen=_HISTORY)
+        self._count, self._counted = 0, deque[tuple[int, float]](maxlen=_HISTORY)
+        self._heard_at = -math.inf  # s, when the newest state was taken
+        self._intervals = deque[float](maxlen=_HISTORY)  # s, between states
         self._sent = TimeSeries('trajectories', _SPAN_S, reach_s=math.inf)  # positions in force
         self._gap: Array | None = None  # (joints,) of arm and reference at the newest state
         self._deviations = 0  # states in a row with another reference than what was sent
@@ -183,7 +186,7 @@ class ControllerMonitor:
             return False
         if self._deviations or self._sent_at < self._interrupted_until:
             return True
-        return self._silence() > max(_SILENT_S, _MISSED / self._rate(clock=2))
+        return self._silence() > max(_SILENT_S, _MISSED * self._usual_interval())
 
     def _silence(self) -> float:
         """Return for how long no state has arrived [s], but for interruptions of this process."""
@@ -208,7 +211,13 @@ class ControllerMonitor:
             stamp = convert.to_seconds(self._state.header.stamp)
             if paused:  # the rate is not that of a time when it was not active
                 self._counted.clear()
-            self._counted.append((self._count, stamp, now))
+                self._intervals.clear()
+            elif self._counted:
+                self._intervals.append(
+                    (now - self._heard_at) / (self._count - self._counted[-1][0])
+                )
+            self._counted.append((self._count, stamp))
+            self._heard_at = now
 
     def _take_state(self, data: bytes, sent_ns: int, _received_ns: int) -> None:
         self._newest, self._count = data, self._count + 1
@@ -220,11 +229,15 @@ class ControllerMonitor:
     def _take_goals(self, message: GoalStatusArray) -> None:
         self._goal = any(status.status in _UNDER_WAY for status in message.status_list)
 
-    def _rate(self, clock: int = 1) -> float:
-        """Return states per second, of their stamps or (2) of this computer; infinite at first."""
+    def _rate(self) -> float:
+        """Return states per second, by their stamps; infinite at first."""
         first, last = self._counted[0], self._counted[-1]
-        elapsed = last[clock] - first[clock]
+        elapsed = last[1] - first[1]
         return (last[0] - first[0]) / elapsed if elapsed > 0.0 else math.inf
+
+    def _usual_interval(self) -> float:
+        """Return the median interval between states [s]: longer ones are silences."""
+        return median_low(self._intervals) if self._intervals else 0.0
 
     def _deviates(self) -> bool:
         """Return whether the controller's reference is not what was sent for its time."""
