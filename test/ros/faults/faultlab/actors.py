@@ -13,6 +13,7 @@ ROBOT_HZ = 250.0
 LISTENERS = 2  # to a plan: the bridge, and we who record
 # in the middle of every joint's range, so that half a radian each way is far from all stops
 START = np.array([0.0, 0.0, 0.0, -1.6, 0.0, 1.8, 0.0])
+_PRIORITY = 10  # the bridge's
 _NOISE = 1e-6  # rad and rad/s: a robot's measurements are never the same twice
 BAD = {'nan': float('nan'), 'inf': float('inf'), 'huge': 1e308}
 
@@ -86,16 +87,18 @@ def move(domain, robot, pipe, last):
     Be a robot that moves exactly as told, and say so 250 times a second.
 
     `last` (double) is the stamp of the newest good joint state. Orders: ok, lost, frozen, nan,
-    jump (rad), renamed; of its controller inactive, goal (another client's), scaled.
+    jump (rad), renamed; of its controller inactive, goal (another client's), scaled. A robot is a
+    computer of its own: here it comes first, as the bridge does.
     """
     from rclpy.node import Node
     from sensor_msgs.msg import JointState
     from std_msgs.msg import Float64MultiArray
     from trajectory_msgs.msg import JointTrajectory
 
-    from emppi_ros.nodes.common import convert, qos
+    from emppi_ros.nodes.common import convert, process, qos
     from emppi_ros.nodes.common.polling import PolledSubscription
 
+    process.set_real_time_priority(_PRIORITY)
     node = Node('robot', context=_context(domain))
     rng = np.random.default_rng(0)
     publisher = node.create_publisher(JointState, robot.topics.joint_states, qos.SENSOR)

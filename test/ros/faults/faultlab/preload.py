@@ -9,7 +9,7 @@ import std_msgs.msg
 import trajectory_msgs.msg
 
 from emppi_ros.nodes.backends import controller_monitor
-from emppi_ros.nodes.common import convert, polling, qos
+from emppi_ros.nodes.common import convert, polling, process, qos
 from emppi_ros.robots import plan
 from emppi_ros.sim import trajectory_controller
 from faultlab import actors, witness
@@ -17,6 +17,6 @@ from faultlab import actors, witness
 # messages load their type support at the first publisher: in the child
 __all__ = [
     'action_msgs', 'actors', 'controller_monitor', 'convert', 'diagnostic_msgs', 'numpy', 'plan',
-    'polling', 'qos', 'rclpy', 'sensor_msgs', 'std_msgs', 'trajectory_controller',
+    'polling', 'process', 'qos', 'rclpy', 'sensor_msgs', 'std_msgs', 'trajectory_controller',
     'trajectory_msgs', 'witness',
 ]  # fmt: skip

@@ -22,6 +22,7 @@ STOOD_STILL_S = 0.013
 # because what a controller was sent brakes by itself 40 ms after it was sent
 LATEST_S = 0.05
 STALL_S = 0.03  # of robot or bridge, for want of a processor: 50 ms make joint states late
+SILENT_S = 2.5 * PERIOD_S  # of a controller that is active, to the bridge: it may not be
 WATCH_S = 0.32  # how long after a fault the record goes on: the arm must be at rest by 0.22
 AFTER_S = 0.1  # and then, with plans or states coming again
 SAID_S = 1.0  # for the last word, where the machine is busy
@@ -311,6 +312,11 @@ def _disturbed(graph, fault, code, times):
         return f'a process stood still for {1e3 * stall:.0f} ms'
     if fault.breaks == 'planner' and code in ('state-late', 'residual'):
         return f'{code} while only the planner was broken'
+    if fault.breaks == 'controller':
+        states = [one.time for one in graph.states if one.time > times.broken - SILENT_S]
+        stall = float(np.max(np.diff(states), initial=0.0))
+        if stall > SILENT_S:
+            return f'the robot, with its controller, stood still for {1e3 * stall:.0f} ms'
     return ''
 
 
