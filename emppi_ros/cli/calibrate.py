@@ -1,14 +1,16 @@
 """`emppi calibrate`: whether the belief of a task is calibrated, and settings that make it so."""
 
 import argparse
+import dataclasses
 from pathlib import Path
 import sys
 from typing import Any
 
-from emppi_ros.calibration import recommendation, report, results
+from emppi_ros.calibration import recommendation, report, results, summary
 from emppi_ros.calibration.belief_scores import SETTLING_S
 from emppi_ros.calibration.recommendation import Recommendation
 from emppi_ros.calibration.runs import (
+    OWN,
     BeliefSetting,
     CalibrationRun,
     RunResult,
@@ -22,7 +24,11 @@ from emppi_ros.cli.command import Subcommand
 from emppi_ros.core import paths, yaml_edit
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.parallel import workers
+from emppi_ros.tasks import calibration_record
+from emppi_ros.tasks.schema import CalibrationConfig
 from emppi_ros.tasks.task import Task, load_task
+
+_UNKNOWN = CalibrationConfig('', 1, (0.0, 0.0, 0.0), 0.0)  # to see whether a file is editable
 
 
 def add_commands(commands: Any) -> None:
@@ -37,7 +43,10 @@ def add_commands(commands: Any) -> None:
     text = 'number of processes (one per core); several use one thread each'
     add('--jobs', text, output.count, 'J')
     add('--out', 'folder of the report and its plots (out/calibrate/TASK)', Path, 'DIR')
-    text = 'set the recommended settings in the task file (of a task of this package, in a copy)'
+    text = (
+        'set the recommended settings and the measured `calibration` in the task file (of a task '
+        'of this package, in a copy)'
+    )
     add('--write', text)
     add('--json', 'print one JSON object')
 
@@ -49,7 +58,8 @@ def calibrate(options: argparse.Namespace) -> None:
     The closed loop runs with true parameters from the prior and from beyond it. On the same
     measurements, settings of the belief are compared: particles, likelihood and noise. The report
     says how often intervals hold the truth, which parameters the measurements show at all, and
-    which setting to use; --write sets it in the task file, where comments stay.
+    which setting to use; --write sets it in the task file, where comments stay, and `emppi run`
+    and `emppi demo` then say how often the intervals held the truth.
     """
     task = load_task(options.task).with_prior(options.prior)
     duration = options.duration or task.file.duration_s
@@ -67,7 +77,7 @@ def calibrate(options: argparse.Namespace) -> None:
     compared = alternatives(task.belief)
     if options.write:  # not only after minutes of computing
         for setting in compared:
-            edit(options.task, setting)
+            edit(options.task, setting, _UNKNOWN)
     runs = [
         CalibrationRun(options.task, options.prior, options.seed + i, truth, duration, compared)
         for i, truth in enumerate(draw_truths(task, options.runs, options.seed))
@@ -79,7 +89,10 @@ def calibrate(options: argparse.Namespace) -> None:
     origin = report.provenance(options.words, report.describe_machine())
     for path in results.write(folder, task, finished, compared, chosen, origin):
         print(f'wrote {path}', file=sys.stderr)
-    written = write_settings(options.task, chosen.setting, folder) if options.write else None
+    written = None
+    if options.write:
+        calibration = _calibration(task, options.prior, finished, chosen)
+        written = write_settings(options.task, chosen.setting, calibration, folder)
     _show(task, finished, compared, chosen, written, options)
 
 
@@ -93,22 +106,43 @@ def _compute(runs: list[CalibrationRun], jobs: int | None) -> list[RunResult]:
     return sorted(finished, key=lambda one: one.seed)
 
 
-def edit(name: str, setting: BeliefSetting) -> str:
-    """Return the YAML of a task with the keys of a setting; ConfigError if it is not editable."""
+def edit(name: str, setting: BeliefSetting, calibration: CalibrationConfig) -> str:
+    """Return a task's YAML with a setting and its calibration; ConfigError if not editable."""
     source = paths.find_config('tasks', name)
     text = source.read_text(encoding='utf-8')
-    return yaml_edit.set_values(text, {'belief': dict(setting.changes)}, str(source))
+    changes = {'belief': dict(setting.changes)} if setting.changes else {}
+    values = dataclasses.asdict(calibration)
+    changes['calibration'] = {**values, 'inside_90': list(values['inside_90'])}
+    return yaml_edit.set_values(text, changes, str(source))
 
 
-def write_settings(name: str, setting: BeliefSetting, folder: Path) -> Path | None:
-    """Set a task's keys, of a task of this package in a copy; return the path, None if no key."""
+def write_settings(
+    name: str, setting: BeliefSetting, calibration: CalibrationConfig, folder: Path
+) -> Path:
+    """Set a task's keys, of a task of this package in a copy; return the path."""
     source = paths.find_config('tasks', name)
-    if not setting.changes:
-        return None
     shipped = source.resolve().is_relative_to((paths.share() / 'config').resolve())
     target = folder / source.name if shipped else source
-    paths.replace_text(target, edit(name, setting))
+    paths.replace_text(target, edit(name, setting, calibration))
     return target
+
+
+def _calibration(
+    task: Task, prior: str, finished: list[RunResult], chosen: Recommendation
+) -> CalibrationConfig:
+    """Return what the runs say of the recommended setting, by those that did not choose it."""
+    measured = chosen.checked
+    if not chosen.changes:
+        measured = summary.summarize(summary.from_prior(finished), OWN)
+    inside = measured.inside_90
+    return CalibrationConfig(
+        calibration_record.digest(
+            task, yaml_edit.merged(task.data, {'belief': chosen.setting.changes}), prior
+        ),
+        measured.runs,
+        tuple(round(share, 3) for share in (inside.mean, inside.low, inside.high)),
+        round(measured.rms_z, 3),
+    )
 
 
 def _show(
@@ -129,7 +163,5 @@ def _show(
     keys = as_keys(chosen.setting)
     if written is not None:
         print(f'wrote {written}' + (f' (belief: {keys})' if keys else ''))
-    elif options.write:
-        print(f'{options.task}: nothing to write')
     elif keys:
         print('--write sets these keys in the task file')

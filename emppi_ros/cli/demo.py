@@ -13,6 +13,7 @@ from emppi_ros.cli.command import Subcommand
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.robots.robot import BACKENDS
 from emppi_ros.sim.true_parameters import draw_truth, parse_truth
+from emppi_ros.tasks import calibration_record
 from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.viz.report.recording import RunRecord
 
@@ -83,6 +84,7 @@ def _run_one(options: argparse.Namespace, task: Task) -> None:
     with output.progress(task.name, limit, 's') as advance:
         summary, record = _run_graph(options, options.seed, options.out, advance)
     summary['ended'] = run_table.describe_end(summary)
+    summary['intervals'] = calibration_record.describe(task, options.task, options.prior)
     if options.out is not None:
         reports.write_plots(task, record, summary, options.out)
         try:

@@ -17,6 +17,7 @@ from emppi_ros.parallel import workers
 from emppi_ros.priors import prior_file
 from emppi_ros.recordings import tables
 from emppi_ros.sim.true_parameters import parse_truth
+from emppi_ros.tasks import calibration_record
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz import synthetic_video
 from emppi_ros.viz.renderer import depth_camera
@@ -97,6 +98,7 @@ def run(options: argparse.Namespace) -> None:
             beside = synthetic_video.write(options.depth, task, record, options.seed, advance)
         summary['depth'] = str(options.depth)
         summary['true_poses'] = str(beside)
+    summary['intervals'] = calibration_record.describe(task, options.task, options.prior)
     if options.save is not None:
         prior = prior_file.from_belief(
             task.name, task.parameters, loop.filter.belief, {'seed': options.seed}

@@ -136,6 +136,23 @@ class ViewConfig:
 
 
 @dataclass(frozen=True)
+class CalibrationConfig:
+    """What `emppi calibrate --write` measured: whether the intervals of the belief are right."""
+
+    digest: str = key(doc='of the task, robot, scene and prior that were calibrated')
+    runs: int = between(1, 1_000_000, doc='simulated runs with true values from the prior')
+    inside_90: tuple[float, ...] = key(
+        doc='share of the time in which 90 % intervals held the truth, and its 95 % interval'
+    )
+    rms_z: float = non_negative(doc='root mean square of (truth - mean) / sd')
+
+    def __post_init__(self) -> None:
+        """Check the share and its interval."""
+        if len(self.inside_90) != 3 or not all(0.0 <= x <= 1.0 for x in self.inside_90):
+            raise ConfigError('inside_90: expected a share and its interval: [0.9, 0.8, 0.96]')
+
+
+@dataclass(frozen=True)
 class LikelihoodConfig:
     """Standard deviations of prediction minus measurement; null ignores a quantity."""
 
@@ -416,6 +433,9 @@ class TaskFile:
     )
     real_time: bool = key(True, doc='false: too slow to plan in real time on two cores')
     duration_s: float = between(0.01, 1e6, 15.0, doc='time limit')
+    calibration: CalibrationConfig | None = key(
+        None, doc='result of `emppi calibrate --write`; outdated after any change of the task'
+    )
 
     def __post_init__(self) -> None:
         """Check that there is one cost, or stages that follow one another."""

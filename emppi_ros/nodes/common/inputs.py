@@ -79,7 +79,7 @@ class MeasurementInputs:
 
     def poll(self) -> None:
         """Handle all messages that have arrived."""
-        self._now = self._node.get_clock().now().nanoseconds * 1e-9
+        self._now = self._read_clock()
         self._frames.poll()
         for subscription in self._subscriptions:
             subscription.poll()
@@ -104,6 +104,9 @@ class MeasurementInputs:
             ages = [f'{k} ({age:.2f} s old)' if np.isfinite(age) else k for k, age in old.items()]
             raise StaleInputError(f'no message newer than {limit:g} s from: {", ".join(ages)}')
 
+    def _read_clock(self) -> float:
+        return self._node.get_clock().now().nanoseconds * 1e-9
+
     def _add_pose(self, name: str, stamp: float, pose: Pose) -> None:
         self._session.add_pose(name, stamp, *pose)
 
@@ -114,6 +117,8 @@ class MeasurementInputs:
             if (values := read(message)) is None:
                 return  # of other joints, or of some of the robot's
             stamp, *rows = values
+            if stamp - self._now > _AHEAD_S:  # or this process was interrupted since `poll` began
+                self._now = self._read_clock()
             if (ahead := stamp - self._now) > _AHEAD_S:
                 self._drop_early(topic, f'stamped {ahead:.3f} s later than {self._clock}')
                 return

@@ -1,5 +1,6 @@
 """`emppi calibrate`: report, recommendation, and the task file that it writes."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,14 @@ from emppi_ros.calibration import runs
 from emppi_ros.calibration.runs import BeliefSetting
 from emppi_ros.cli import calibrate, main
 from emppi_ros.core import paths, yaml_edit
+from emppi_ros.tasks import calibration_record
+from emppi_ros.tasks.schema import CalibrationConfig
 from emppi_ros.tasks.task import load_task, task_text
 
 COMMENT = '  particles: 16   # few, to be quick\n'
 SETTING = BeliefSetting('noise x2', {'likelihood': {'joint_velocity_sd': 0.01}, 'particles': 20})
+
+RIGHT = CalibrationConfig('a123', 30, (0.9, 0.8, 0.96), 1.1)
 
 
 @pytest.fixture
@@ -67,20 +72,58 @@ def test_written_settings_change_the_belief_only_and_keep_comments(
     cartpole: Path, tmp_path: Path
 ) -> None:
     before, lines = load_task(str(cartpole)), cartpole.read_text().splitlines()
-    assert calibrate.write_settings(str(cartpole), SETTING, tmp_path / 'out') == cartpole
+    assert calibrate.write_settings(str(cartpole), SETTING, RIGHT, tmp_path / 'out') == cartpole
     after, written = load_task(str(cartpole)), cartpole.read_text().splitlines()
     assert (after.belief.particles, after.belief.likelihood.joint_velocity_sd) == (20, 0.01)
     assert after.belief.likelihood.joint_position_sd == before.belief.likelihood.joint_position_sd
     assert (after.planner, after.file.cost) == (before.planner, before.file.cost)
-    assert sum(one != other for one, other in zip(lines, written, strict=True)) == 2
+    assert sum(line != other for line, other in zip(lines, written, strict=False)) == 2
+    assert written[len(lines) :] == [
+        'calibration: {digest: a123, inside_90: [0.9, 0.8, 0.96], rms_z: 1.1, runs: 30}'
+    ]
     assert COMMENT.replace('16', '20').rstrip() in written
     assert [path.name for path in tmp_path.iterdir()] == ['mine.yaml']  # nothing temporary
 
 
-def test_own_settings_are_not_written(cartpole: Path, tmp_path: Path) -> None:
-    own, before = BeliefSetting(runs.OWN), cartpole.stat().st_mtime_ns
-    assert calibrate.write_settings(str(cartpole), own, tmp_path) is None
-    assert cartpole.stat().st_mtime_ns == before
+def test_a_run_says_what_was_measured_until_the_task_changes(
+    cartpole: Path, tmp_path: Path
+) -> None:
+    own, task = BeliefSetting(runs.OWN), load_task(str(cartpole))
+    assert 'not calibrated: `emppi calibrate lever' in calibration_record.describe(task, 'lever')
+    digest = calibration_record.digest(task, task.data)
+    calibration = dataclasses.replace(RIGHT, digest=digest)
+    calibrate.write_settings(str(cartpole), own, calibration, tmp_path)
+    text = calibration_record.describe(load_task(str(cartpole)), 'mine.yaml')
+    assert text == (
+        '90 % intervals held the truth 90 % of the time (80 to 96 %) in 30 simulated runs'
+    )
+    for before, after, outdated in (
+        ('particles: 16', 'particles: 17', True),
+        ('description: ', 'description: my ', False),
+    ):
+        text = cartpole.read_text()
+        assert before in text
+        changed = tmp_path / 'changed.yaml'
+        changed.write_text(text.replace(before, after))
+        text = calibration_record.describe(load_task(str(changed)), 'mine.yaml')
+        assert text.startswith('calibrated with other settings') == outdated
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures('few')
+def test_what_is_written_is_the_calibration_of_what_is_written(
+    cartpole: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    assert run(cartpole, '--out', str(tmp_path / 'out'), '--json', '--write') == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    task, chosen = load_task(str(cartpole)), found['recommended']
+    calibration = task.file.calibration
+    assert calibration is not None
+    changes = chosen['setting'] != runs.OWN
+    measured = chosen['checked'] if changes else found['settings'][runs.OWN]
+    assert calibration.runs == measured['runs']
+    assert calibration.inside_90[0] == pytest.approx(measured['inside_90']['mean'], abs=6e-4)
+    assert 'intervals held the truth' in calibration_record.describe(task, 'mine.yaml')
 
 
 @pytest.mark.parametrize('by_path', [False, True])
@@ -88,7 +131,7 @@ def test_a_task_of_the_package_is_copied_instead(tmp_path: Path, by_path: bool) 
     source = paths.find_config('tasks', 'cartpole_swingup')
     before = source.read_bytes()
     name = str(source) if by_path else 'cartpole_swingup'
-    target = calibrate.write_settings(name, SETTING, tmp_path)
+    target = calibrate.write_settings(name, SETTING, RIGHT, tmp_path)
     assert target == tmp_path / 'cartpole_swingup.yaml'
     assert load_task(str(target)).belief.particles == 20
     assert source.read_bytes() == before

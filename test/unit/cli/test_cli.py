@@ -167,7 +167,7 @@ def test_run_prints_all_documented_keys(capsys: pytest.CaptureFixture) -> None:
         'task', 'controller', 'seed', 'success', 'time_s', 'steps', 'real_time',
         'final_error', 'parameters', 'misfit', 'collapsed', 'reinjected', 'changes', 'unresolved',
         'ess_min',
-        'plan_ms', 'diverged', 'ended',
+        'plan_ms', 'diverged', 'ended', 'intervals',
     ]  # fmt: skip
     assert found['seed'] == 3
     assert found['parameters']['pole_mass']['true'] == 0.3
