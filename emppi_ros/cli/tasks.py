@@ -12,7 +12,7 @@ from emppi_ros.model import ineffective
 from emppi_ros.robots import scene_limits
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.task import load_task, task_text
-from emppi_ros.tasks.validation import diverged_share, initial_cost, validate
+from emppi_ros.tasks.validation import diverged_share, initial_cost, validate, without_effect
 
 UNFINISHED = 3  # exit status
 
@@ -56,7 +56,7 @@ def check_task(options: argparse.Namespace) -> None:
     validate(task)
     terms = initial_cost(task)
     warnings = scene_limits.explain(task.robot, task.model)
-    warnings += ineffective.explain(task.model, task.parameters)
+    warnings += ineffective.explain(task.model, task.parameters) or without_effect(task)
     if share := diverged_share(task):
         warnings.append(f'{share:.0%} of the models with sampled parameters diverge at rest')
     planner = task.planner

@@ -3,10 +3,19 @@
 import mujoco
 import numpy as np
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.model.ensemble import Ensemble
+from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.model.fields import DELAY
 from emppi_ros.priors import distributions
 from emppi_ros.tasks.task import Task
+
+# not tried: effects in contacts to come, at larger forces or later; few values, which may repeat
+_NOT_TRIED = 'geom_friction', 'geom_solref', 'dof_frictionloss', 'body_pos', 'jnt_type', DELAY
+_VALUES, _STEPS = 8, 10  # values of each parameter, and physics steps with them
+_SPEED = 0.3  # rad/s or m/s: standard deviation of initial velocities, which move everything
+_PUSH = 1.0  # rad/s^2 or m/s^2: standard deviation of what the forces on all joints cause
+_ROUNDING = 1e-12  # rad, m, and per second
 
 
 def validate(task: Task) -> Task:
@@ -34,6 +43,48 @@ def initial_cost(task: Task) -> dict[str, float]:
     return {name: float(value) for name, value in values.items()}
 
 
+def without_effect(task: Task, seed: int = 0) -> list[str]:
+    """
+    Return one sentence for each parameter that changes no motion of its bodies and joints.
+
+    Simulates random velocities, forces and controls in models sampled from the prior, and in the
+    same with other values of each parameter.
+    """
+    rng, spread = np.random.default_rng(seed), task.prior.spread
+    tried = [
+        i
+        for i, parameter in enumerate(task.parameters)
+        if parameter.field not in _NOT_TRIED and not parameter.choices and spread[i] > 0.0
+    ]
+    if not tried:
+        return []
+    theta = np.repeat(task.prior.sample(_VALUES, rng)[None], 1 + len(tried), axis=0)
+    for row, column in zip(theta[1:], tried, strict=True):
+        row[:, column] = task.prior.sample(_VALUES, rng)[:, column]
+    ensemble = Ensemble(task.model, task.parameters, len(theta) * _VALUES)
+    ensemble.write(theta.reshape(-1, theta.shape[-1]))
+    start = task.start()
+    start.qvel[:] = rng.normal(0.0, _SPEED, task.model.nv)
+    controls = np.repeat(_rest(task)[None], _STEPS, axis=0)
+    limits, commanded = task.robot.control_limits(task.planner.step_s), task.map.ctrl
+    ends = rng.uniform(limits.lower, limits.upper)
+    controls[:, commanded] = np.linspace(controls[0, commanded], ends, _STEPS)
+    push = task.model.dof_M0 * rng.normal(0.0, _PUSH, task.model.nv)
+    fields = ensemble.rollout(
+        start,
+        np.broadcast_to(controls, (ensemble.models, 1, *controls.shape)),
+        State._fields,
+        np.broadcast_to(push, (ensemble.models, 1, _STEPS, task.model.nv)),
+    ).fields
+    motion = np.concatenate([fields['qpos'], fields['qvel']], axis=-1).reshape(len(theta), -1)
+    same = np.all(np.abs(motion[1:] - motion[0]) < _ROUNDING, axis=1)  # false if NaN
+    return [
+        f'parameters: {p.name}: {p.field} of {p.of!r} has no effect: with {_VALUES} values of its '
+        'prior all joints and objects move the same; leave it out, or correct `of` or `element`'
+        for p in (task.parameters[i] for i, equal in zip(tried, same, strict=True) if equal)
+    ]
+
+
 def diverged_share(task: Task, seed: int = 0) -> float:
     """
     Return the share of models that diverge at rest, with parameters sampled from the prior.
@@ -46,10 +97,7 @@ def diverged_share(task: Task, seed: int = 0) -> float:
     ensemble.write(distributions.sample(task.parameters, task.truth, config.models, rng))
     ensemble.write(task.prior.sample(config.models, rng))
     steps = config.horizon * config.substeps
-    rest = np.zeros(task.model.nu)
-    if task.robot.command == 'position':
-        rest[task.map.ctrl] = np.array(task.robot.home)[task.commanded_rows]
-    controls = np.broadcast_to(rest, (config.models, 1, steps, task.model.nu))
+    controls = np.broadcast_to(_rest(task), (config.models, 1, steps, task.model.nu))
     diverged = ensemble.rollout(task.start(), controls, ('qpos',)).diverged
     if diverged.all():
         raise ConfigError(
@@ -59,3 +107,11 @@ def diverged_share(task: Task, seed: int = 0) -> float:
             f'step ({task.model.opt.timestep:g} s)'
         )
     return float(np.mean(diverged))
+
+
+def _rest(task: Task) -> Array:
+    """Return the controls (nu,) at rest in the initial state."""
+    rest = np.zeros(task.model.nu)
+    if task.robot.command == 'position':
+        rest[task.map.ctrl] = np.array(task.robot.home)[task.commanded_rows]
+    return rest
