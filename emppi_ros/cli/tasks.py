@@ -9,9 +9,16 @@ from emppi_ros.cli.command import Subcommand
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import SwapError
 from emppi_ros.model import ineffective
+from emppi_ros.robots import scene_limits
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.task import load_task, task_text
-from emppi_ros.tasks.validation import diverged_share, initial_cost, validate
+from emppi_ros.tasks.validation import (
+    coarse_step,
+    diverged_share,
+    initial_cost,
+    validate,
+    without_effect,
+)
 
 UNFINISHED = 3  # exit status
 
@@ -49,14 +56,18 @@ def check_task(options: argparse.Namespace) -> None:
 
     Load a task with its scene and robot, check every name and value, and print a summary. For an
     invalid task, print the key, the reason and the allowed values; exit status 2. Parameters
-    without an effect are warnings.
+    without an effect, ranges that the robot may leave, and a physics step of the planner that is
+    too coarse are warnings.
     """
     task = load_task(options.task)
     validate(task)
     terms = initial_cost(task)
-    warnings = ineffective.explain(task.model, task.parameters)
+    warnings = scene_limits.explain(task.robot, task.model)
+    warnings += ineffective.explain(task.model, task.parameters) or without_effect(task)
     if share := diverged_share(task):
         warnings.append(f'{share:.0%} of the models with sampled parameters diverge at rest')
+    if coarse := coarse_step(task):
+        warnings.append(coarse)
     planner = task.planner
     summary: dict[str, Any] = {
         'task': task.name,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import dataclasses
 from functools import partial
 import math
+import re
 import sys
 import types
 import typing
@@ -25,6 +26,7 @@ __all__ = [
 T = TypeVar('T')
 
 MAX_INT = 1_000_000_000  # larger integers are rejected
+_ANGLE = re.compile(r'pi\b|\b(deg|rad)')  # as rosparam and xacro read them
 LENGTH_TOLERANCE = 0.01  # of quaternions, which were rounded when printed
 
 
@@ -175,7 +177,14 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
     # type(), since True is an int
     if hint is Any or (hint in (int, str, bool, dict) and type(value) is hint):
         return value
-    raise ConfigError(f'{where}: found {_show(value)}, expected {describe_type(hint)}')
+    remedy = ''
+    if hint is str and isinstance(value, (bool, int, float)):
+        remedy = ': quote it' + (
+            ' (no, off, yes and on are booleans)' if type(value) is bool else ''
+        )
+    elif hint is float and isinstance(value, str) and _ANGLE.search(value):
+        remedy = '; write angles as `!degrees 30` or `!radians pi/6`'
+    raise ConfigError(f'{where}: found {_show(value)}, expected {describe_type(hint)}{remedy}')
 
 
 def describe_type(hint: Any) -> str:

@@ -20,6 +20,7 @@ from emppi_ros.model import scene
 from emppi_ros.model.fields import DELAY, FIELDS, Expand, access
 
 AXES = 'jnt_axis', 'jnt_articulation'  # fields that write the axis of a joint
+_SCALING = 'body_mass', 'body_inertia', 'actuator_gain'  # other numbers scale with these
 _MIN_LENGTH = 1e-6  # of an axis; shorter vectors have no direction
 
 
@@ -83,6 +84,11 @@ def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
         index = prefix_errors(where, _index, model, parameter)
         if parameter.field in ('jnt_type', *AXES):
             prefix_errors(where, scene.find_scalar, model, parameter.of)
+        if parameter.field in _SCALING and not access(parameter.field).read(model, index, 0):
+            raise SceneError(
+                f'{where}: {parameter.field} of {parameter.of!r} is 0 in the scene, and what '
+                'scales with it is unknown: give it a value there'
+            )
         if FIELDS[parameter.field].bends:
             prefix_errors(where, _check_not_simple, model, parameter, index)
         field = AXES[0] if parameter.field in AXES else parameter.field

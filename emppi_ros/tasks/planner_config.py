@@ -39,7 +39,8 @@ class PlannerConfig:
     )
     noise_variance: tuple[float, ...] = key(
         check=lambda v: len(v) > 0 and all(x > 0 for x in v),
-        allowed='a list of numbers above 0: one for all controls, or one per control',
+        allowed='a list of numbers above 0: one for all controls, or one per control '
+        '(1e-12 keeps a control still)',
         doc='variance of the control noise per control, in its unit squared [Sigma]',
     )
     noise_adaptation: NoiseAdaptation | None = key(

@@ -18,6 +18,7 @@ from emppi_ros.model.ensemble import State
 from emppi_ros.priors import prior_file
 from emppi_ros.priors.distributions import Prior
 from emppi_ros.priors.joint_prior import JointPrior
+from emppi_ros.robots import scene_limits
 from emppi_ros.robots.robot import Robot, RobotMap, bind, load_robot
 from emppi_ros.tasks import model_task, objects, schema
 from emppi_ros.tasks.cost import Stage, bind_probe, bind_residual, bind_stages
@@ -68,6 +69,7 @@ class Task:
         self._initial_qpos = model.qpos0 if start is None else start
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
         self.map: RobotMap = prefix_errors('robot', bind, self.robot, self.model)
+        prefix_errors('robot', scene_limits.check, self.robot, self.model)
         of_robot = {k: v for k, v in robot.parameters.items() if k not in file.parameters}
         parameters, priors = [], {}
         for name, data in {**file.parameters, **of_robot}.items():

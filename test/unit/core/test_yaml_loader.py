@@ -1,5 +1,7 @@
 """An error about a YAML text names the line of the key at fault."""
 
+import math
+
 import pytest
 
 from emppi_ros.core import config, paths, yaml_loader
@@ -71,3 +73,105 @@ def test_an_error_about_no_key_of_the_text_has_no_line():
 def test_what_is_no_document_has_no_line():
     with pytest.raises(ConfigError, match='^f: missing key'):
         config.build(Robot, {}, 'f')
+
+
+def read(value: str) -> object:
+    """Return a value as the loader reads it."""
+    return config.parse(f'a: {value}\n', 'f')['a']
+
+
+@pytest.mark.parametrize(
+    ('text', 'value'),
+    [
+        ('!degrees 30', math.pi / 6),
+        ('!degrees  -360.0', -2.0 * math.pi),
+        ('!degrees 1e1', math.pi / 18),
+        ('!radians 1.5', 1.5),
+        ('!radians pi', math.pi),
+        ('!radians -pi/5', -math.pi / 5),
+        ('!radians 2*pi', 2.0 * math.pi),
+        ('!radians +3 * pi / 4', 0.75 * math.pi),
+    ],
+)
+def test_angles_are_tagged_as_in_ros(text, value):
+    assert read(text) == pytest.approx(value, rel=1e-15)
+
+
+@pytest.mark.parametrize('text', ['x', '""', '[1]', 'nan', '1e', 'pi/0', 'os.system', '1.2.3'])
+def test_what_is_no_angle_is_refused(text):
+    with pytest.raises(ConfigError, match='f: line 1: !degrees: found .* expected a number'):
+        read(f'!degrees {text}')
+
+
+def test_an_angle_is_refused_where_a_key_has_another_unit():
+    with pytest.raises(ConfigError, match='line 1: tilt_deg: !degrees gives radians'):
+        config.parse('tilt_deg: !degrees 30\n', 'f')
+    assert config.parse('tilt_rad: !degrees 180\n', 'f') == {'tilt_rad': math.pi}
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        ('1:30', "1:30 is 90 in YAML 1.1, in base 60.*'1:30' for a string"),
+        ('-1:30.5', '-1:30.5 is -90.5'),
+        ('010', '010 is 8 in YAML 1.1, in base 8'),
+        ('-0_17', '-0_17 is -15'),
+    ],
+)
+def test_what_yaml_reads_as_another_number_is_refused(text, words):
+    with pytest.raises(ConfigError, match=f'f: line 1: {words}'):
+        read(text)
+    assert read(f"'{text}'") == text
+
+
+@pytest.mark.parametrize(
+    ('text', 'value'),
+    [
+        ('2001-99-99', '2001-99-99'), ('2024-01-02', '2024-01-02'), ('=', '='), ('0', 0),
+        ('1_000', 1000), ('0.5', 0.5), ('1e-3', 1e-3), ('12:5:7x', '12:5:7x'),
+    ],
+)  # fmt: skip
+def test_other_values_are_what_they_look_like(text, value):
+    assert read(text) == value
+
+
+def test_a_boolean_for_a_name_is_refused_with_the_remedy():
+    with pytest.raises(ConfigError, match=r'name: found False, expected a string: quote it \(no'):
+        config.build(Robot, config.parse('name: no\n', 'f'), 'f')
+
+
+def test_an_anchor_is_repeated_by_its_aliases():
+    text = 'a: &a [1, 2]\nb: *a\nc: {d: *a}\n'
+    assert config.parse(text, 'f') == {'a': [1, 2], 'b': [1, 2], 'c': {'d': [1, 2]}}
+
+
+def test_merge_keys_give_way_to_own_keys_and_keep_their_lines():
+    text = 'x: &x {a: 1, b: 2}\ny: &y {b: 3, c: 4}\nz:\n  b: 5\n  <<: [*x, *y]\n'
+    for _ in range(2):  # the text is parsed only once
+        document = config.parse(text, 'f')
+        assert document['z'] == {'a': 1, 'b': 5, 'c': 4}
+    assert [document.lines[f'z: {name}'] for name in 'abc'] == [1, 4, 2]
+    with pytest.raises(ConfigError, match='line 2: <<: expected a mapping'):
+        config.parse('x: &x 1\ny: {<<: *x}\n', 'f')
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        ('a: &a [*a]\n', r'line 1: alias \*a is within &a itself'),
+        ('a: &a {<<: *a}\n', r'line 1: alias \*a is within &a itself'),
+        ('a: *b\n', 'line 1: not valid YAML: found undefined alias'),
+        (
+            'a0: &a0 [1, 1]\n'
+            + ''.join(f'a{i + 1}: &a{i + 1} [*a{i}, *a{i}]\n' for i in range(30)),
+            'line 1.: aliases repeat more than 10000 values',
+        ),
+        (
+            'a0: &a0 [1]\n' + ''.join(f'a{i + 1}: &a{i + 1} [*a{i}]\n' for i in range(40)),
+            'nested more than 32 levels deep',
+        ),
+    ],
+)
+def test_aliases_do_not_multiply_without_bound(text, words):
+    with pytest.raises(ConfigError, match=f'^f: .*{words}'):
+        config.parse(text, 'f')

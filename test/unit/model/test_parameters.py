@@ -460,3 +460,13 @@ def test_values_that_mujoco_rejects_are_an_error_that_names_them():
     parameter = COUPLED['body_ipos'][0]  # not checked against the model here
     with pytest.raises(ParameterError, match='MuJoCo rejects p 0.04: .*simple'):
         with_parameters(model, [parameter], np.array([0.04]))
+
+
+@pytest.mark.parametrize('field', ['body_mass', 'body_inertia'])
+def test_a_mass_that_is_0_in_the_scene_is_refused(field):
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><body><joint/><geom size="0.1"/>'
+        '<body name="load"><geom size="0.1" mass="0"/></body></body></worldbody></mujoco>'
+    )
+    with pytest.raises(SceneError, match=f"p: of: {field} of 'load' is 0 in the scene.*give it"):
+        check([Parameter('p', field, 'load', lower=0.1)], model)
