@@ -20,10 +20,11 @@ MAX_DEPTH = 32  # levels; a task file has five
 MAX_CHARACTERS = 1 << 15  # characters; parsing takes up to 0.5 s
 MAX_COPIED = 10_000  # values that aliases repeat
 _TAG = 'tag:yaml.org,2002:'
+_LONGEST = 20  # characters of numbers that are shown
 _STRINGS = [_TAG + name for name in ('str', 'timestamp', 'value')]  # 2024-01-02 and = are, too
 _ANGLES = {'!degrees': math.radians(1.0), '!radians': 1.0}
 _ANGLE = re.compile(r'([-+]?[\d.]*(?:[eE][-+]?\d+)?) *\*? *(pi)?(?: */ *([\d.]+))?')
-_OTHER_UNIT = re.compile(r'.*_(deg|s|m|hz|px)')  # names of keys
+_OTHER_UNIT = re.compile(r'(?!.*_rad).*_(deg|s|m|hz|px)')  # names of keys
 
 
 class Document(dict[str, Any]):
@@ -91,6 +92,10 @@ class _Loader(yaml.SafeLoader):
         """Return an integer or float; ConfigError if YAML 1.1 reads it in base 60 or 8."""
         text, line = str(node.value), node.start_mark.line + 1
         integer = node.tag == f'{_TAG}int'
+        if len(text) > _LONGEST and ':' in text:
+            raise ConfigError(
+                f'line {line}: {text[:_LONGEST]}... is in base 60 in YAML 1.1: quote it'
+            )
         value = self.construct_yaml_int(node) if integer else self.construct_yaml_float(node)
         if ':' in text:
             raise ConfigError(
@@ -106,7 +111,7 @@ class _Loader(yaml.SafeLoader):
 
     def construct_angle(self, node: yaml.Node) -> float:
         """Return the angle of `!degrees 30` or `!radians pi/6` in radians."""
-        text = str(node.value)
+        text = str(node.value) if isinstance(node, yaml.ScalarNode) else 'a list or mapping'
         match = _ANGLE.fullmatch(text.strip())
         try:
             number, pi, divisor = match.groups() if match else ('', None, None)
@@ -115,7 +120,7 @@ class _Loader(yaml.SafeLoader):
         except (ValueError, ZeroDivisionError):
             raise ConfigError(
                 f'line {node.start_mark.line + 1}: {node.tag}: found {text[:60]!r}, expected a '
-                'number, such as 30 or pi/6'
+                'number, such as 30 or pi/6; tag each number of a list'
             ) from None
 
     def construct_undefined(self, node: yaml.Node) -> NoReturn:

@@ -106,7 +106,8 @@ def test_what_is_no_angle_is_refused(text):
 def test_an_angle_is_refused_where_a_key_has_another_unit():
     with pytest.raises(ConfigError, match='line 1: tilt_deg: !degrees gives radians'):
         config.parse('tilt_deg: !degrees 30\n', 'f')
-    assert config.parse('tilt_rad: !degrees 180\n', 'f') == {'tilt_rad': math.pi}
+    for key in ('tilt_rad', 'residual_rad_per_s', 'tilt'):
+        assert config.parse(f'{key}: !degrees 180\n', 'f') == {key: math.pi}
 
 
 @pytest.mark.parametrize(
@@ -114,6 +115,8 @@ def test_an_angle_is_refused_where_a_key_has_another_unit():
     [
         ('1:30', "1:30 is 90 in YAML 1.1, in base 60.*'1:30' for a string"),
         ('-1:30.5', '-1:30.5 is -90.5'),
+        ('1' + ':00' * 999, '1:00.*: quote it'),
+        ('1' + ':00' * 999 + '.5', '1:00.*: quote it'),
         ('010', '010 is 8 in YAML 1.1, in base 8'),
         ('-0_17', '-0_17 is -15'),
     ],
