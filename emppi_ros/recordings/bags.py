@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.core.errors import IdentificationError, import_optional
-from emppi_ros.recordings.bag_reader import SUFFIX, Bag, BagMessage
+from emppi_ros.recordings.bag_reader import SUFFIX, Bag, BagMessage, find_files, has_suffix
 from emppi_ros.recordings.message_tables import NANO, stamp_ns
 from emppi_ros.recordings.signals import SI, UNITS, Signal, covariance_triangles
 
@@ -40,7 +40,7 @@ _TRACKED = ('pose', 'covariance')
 
 def is_bag(path: Path) -> bool:
     """Return whether a path is to be read as a bag."""
-    return path.is_dir() or path.suffix.lower() in (SUFFIX, _SQLITE_SUFFIX)
+    return path.is_dir() or has_suffix(path, SUFFIX) or has_suffix(path, _SQLITE_SUFFIX)
 
 
 def read(
@@ -54,7 +54,9 @@ def read(
     """
     collected, files, notes, topics = [], list[Path](), list[str](), set[str]()
     for path in paths:
-        is_sqlite = path.suffix.lower() == _SQLITE_SUFFIX or any(path.glob(f'*{_SQLITE_SUFFIX}'))
+        is_sqlite = bool(
+            find_files(path, _SQLITE_SUFFIX) if path.is_dir() else has_suffix(path, _SQLITE_SUFFIX)
+        )
         bag = SqliteBag(path) if is_sqlite else Bag(path)
         collected.append(_collect(bag))
         files += bag.files
@@ -162,7 +164,7 @@ class SqliteBag:
                 f'{path}: no metadata.yaml, as a recorder that was killed leaves it: '
                 '`ros2 bag reindex` makes it'
             )
-        self.path, self.files = path, sorted(path.glob(f'*{_SQLITE_SUFFIX}'))
+        self.path, self.files = path, find_files(path, _SQLITE_SUFFIX)
         rosbags = _rosbags(path)
         try:
             with rosbags.Reader(path) as reader:
