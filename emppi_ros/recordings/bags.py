@@ -17,6 +17,7 @@ import numpy as np
 
 from emppi_ros.core.errors import IdentificationError, import_optional
 from emppi_ros.recordings.bag_reader import SUFFIX, Bag, BagMessage, find_files, has_suffix
+from emppi_ros.recordings.cleaning import source, unset
 from emppi_ros.recordings.message_tables import NANO, stamp_ns
 from emppi_ros.recordings.signals import SI, UNITS, Signal, covariance_triangles
 
@@ -67,6 +68,7 @@ def read(
         raise IdentificationError(
             f'{", ".join(map(str, paths))}: {_MISSING[needed]}; the bag contains: {contents}'
         )
+    notes += _drop_unset(collected)
     origin = min(stamp for group in collected for rows in group.values() for stamp, _ in rows)
     signals = [
         _signal(key, where, rows, origin)
@@ -101,6 +103,19 @@ def _collect(bag: 'Bag | SqliteBag') -> dict[tuple[str, str, str], _Samples]:
     return samples
 
 
+def _drop_unset(collected: Sequence[dict[tuple[str, str, str], _Samples]]) -> list[str]:
+    """Remove the samples that nobody stamped, in place; return notes."""
+    notes = []
+    for group in collected:
+        for (*_, where), rows in group.items():
+            zero = unset(np.array([stamp for stamp, _ in rows]), NANO)
+            if zero.any():
+                text = f'dropped {np.sum(zero)} of {len(rows)} messages: their stamps are 0'
+                notes.append(f'{source(where)}: {text}')
+                rows[:] = [row for row, drop in zip(rows, zero, strict=True) if not drop]
+    return list(dict.fromkeys(notes))
+
+
 def _values(
     match: re.Match[str], message: Any, where: str
 ) -> Iterator[tuple[str, str, tuple[float, ...]]]:
@@ -132,10 +147,11 @@ def _values(
 
 def _signal(key: list[str], where: str, rows: _Samples, origin: int) -> Signal:
     kind, of = key
-    rows = [row for i, row in enumerate(rows) if i == 0 or row != rows[i - 1]]  # no repetitions
     time = np.array([(stamp - origin) / NANO for stamp, _ in rows])
     values = np.array([value for _, value in rows])
-    broken = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    # drivers publish NaN before they have read a joint
+    wrong = np.isinf(values) if kind in _FIELDS else ~np.isfinite(values)
+    broken = np.flatnonzero(wrong.any(axis=1))
     if len(broken):
         stamp, value = rows[broken[0]]
         raise IdentificationError(

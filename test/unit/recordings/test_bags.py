@@ -212,7 +212,7 @@ def lost(messages):
 
 
 def broken(messages):
-    messages.state('joint_states', 1.005, ['hinge'], position=[float('nan')])
+    messages.state('joint_states', 1.005, ['hinge'], position=[float('inf')])
 
 
 def uneven(messages):
@@ -246,7 +246,7 @@ def two_arms(messages):
             r'run.mcap: no positions on a topic joint_states .*contains: emppi/applied',
         ),
         (lost, r'tracking/block: gap of 0.5 s after 1 s.*: the tracker lost it: use one part'),
-        (broken, r'joint_states: position of hinge: at stamp 1700000001.005.* s: found nan'),
+        (broken, r'joint_states: position of hinge: at stamp 1700000001.005.* s: found inf'),
         (uneven, r'joint_states: 2 values of position for 1 names'),
         (commanded_twice, r'emppi/applied: filled are velocity, effort of .* expected one'),
         (other_type, r'tracking/cup: another type of message, expected geometry_msgs/PoseSt'),

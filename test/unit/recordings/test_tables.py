@@ -105,8 +105,11 @@ def changed(line, column, text):
         (rows(20), r'position/hinge \[rad\]: too short: 20 samples; record 100'),
         (changed(7, 1, 'inf'), r"line 9: position/hinge \[rad\]: found 'inf', expected a number"),
         (changed(7, 1, 'much'), r"line 9: .*found 'much'"),
-        (changed(7, 0, '0.01'), 'sample 7 is not after the one before, at 0.06 s: sort the rows'),
-        (rows()[:100] + rows()[150:], r'gap of 0.51 s after 0.99 s, where samples come'),
+        (changed(7, 0, ''), 'sample 7 is not after the one before, at 0.06 s: sort the rows'),
+        (
+            rows()[:99] + rows()[150:],
+            r'gap of 0.52 s after 0.98 s, .*: use one part \(--from, --to',
+        ),
         (rows(period=10.0), r'0.1 samples a second; expected .* is time_s in seconds\?'),
         ([line[:2] for line in rows()], 'line 2: found 2 cells, expected 3'),
         ([], 'expected a header and rows'),
