@@ -63,6 +63,7 @@ def add_commands(commands: Any) -> None:
     add('--step', text, float, 'S')
     text = 'delay by which commands, torques and efforts act later than recorded'
     add('--lag', text, float, 'S', 0.0)
+    add('--topic', 'joint states to read where several topics of a bag have a joint', str, 'TOPIC')
     text = 'begin of the part of each recording to use, in seconds since its start'
     add('--from', text, float, 'S', 0.0, dest='begin')
     add('--to', 'end of that part (that of the recording)', float, 'S', dest='end')
@@ -97,7 +98,10 @@ def run(options: argparse.Namespace) -> None:
         plant.model.opt.timestep = options.step
     method.check(method_options, plant, len(options.data), settings)
     span = _span(options)
-    recordings = [delay_inputs(read_recording(files, span), options.lag) for files in options.data]
+    recordings = [
+        delay_inputs(read_recording(files, span, options.topic), options.lag)
+        for files in options.data
+    ]
     result = identify(
         recordings, plant, method=options.method, options=method_options, settings=settings
     )

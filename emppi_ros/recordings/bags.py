@@ -7,6 +7,7 @@ they are known. Times are those of the header stamps.
 """
 
 from collections.abc import Collection, Iterator, Sequence
+import itertools
 from pathlib import Path
 import re
 import sqlite3
@@ -45,13 +46,13 @@ def is_bag(path: Path) -> bool:
 
 
 def read(
-    paths: Sequence[Path], needed: str = 'position'
+    paths: Sequence[Path], needed: str = 'position', topic: str | None = None
 ) -> tuple[list[Signal], list[Path], list[str]]:
     """
     Return the signals of bags on one clock, the files, and notes, such as of a cut bag.
 
-    IdentificationError without a signal of the needed kind: 'position', or 'pose' for tracked
-    poses with their covariances.
+    Joints on several topics are read from `topic`. IdentificationError without a signal of the
+    needed kind: 'position', or 'pose' for tracked poses with their covariances.
     """
     collected, files, notes, topics = [], list[Path](), list[str](), set[str]()
     for path in paths:
@@ -59,7 +60,10 @@ def read(
             find_files(path, _SQLITE_SUFFIX) if path.is_dir() else has_suffix(path, _SQLITE_SUFFIX)
         )
         bag = SqliteBag(path) if is_sqlite else Bag(path)
-        collected.append(_collect(bag))
+        group, states = _collect(bag)
+        if needed == 'position' and states:
+            group = _choose(group, bag, states, topic)
+        collected.append(group)
         files += bag.files
         topics |= set(bag.counts)
         notes += [bag.cut] if bag.cut else []
@@ -81,8 +85,10 @@ def read(
     return signals, files, notes
 
 
-def _collect(bag: 'Bag | SqliteBag') -> dict[tuple[str, str, str], _Samples]:
-    """Return the samples of a bag by kind, name and place in the bag."""
+def _collect(
+    bag: 'Bag | SqliteBag',
+) -> tuple[dict[tuple[str, str, str], _Samples], list[str]]:
+    """Return the samples of a bag by kind, name and place, and its topics of joint states."""
     for _ in bag.messages(()):
         pass  # counts the messages, and learns the namespace of the bag
     matches = {topic: match for topic in bag.counts if (match := _TOPIC.fullmatch(topic))}
@@ -100,7 +106,43 @@ def _collect(bag: 'Bag | SqliteBag') -> dict[tuple[str, str, str], _Samples]:
             raise IdentificationError(
                 f'{where}: another type of message, expected {expected}'
             ) from None
-    return samples
+    states = (topic for topic, match in matches.items() if match['kind'] == 'joint_states')
+    return samples, sorted(states)
+
+
+def _choose(
+    samples: dict[tuple[str, str, str], _Samples],
+    bag: 'Bag | SqliteBag',
+    topics: Sequence[str],
+    given: str | None,
+) -> dict[tuple[str, str, str], _Samples]:
+    """Return the samples of a bag without those of joints that are on the chosen topic, too."""
+    chosen = given and given.removeprefix(bag.namespace).lstrip('/')
+    if chosen is not None and chosen not in topics:
+        raise IdentificationError(
+            f'--topic {given}: {bag.path} has no such joint states; it has: {", ".join(topics)}'
+        )
+    begins = {f'{bag.path}: {topic}: ': topic for topic in topics}
+    joints: dict[str, set[str]] = {topic: set() for topic in topics}
+    for kind, of, where in samples:
+        for begin, topic in begins.items():
+            if kind in _FIELDS and where.startswith(begin):
+                joints[topic].add(of)
+    if chosen is None:
+        for first, second in itertools.combinations(sorted(topics, key=bag.counts.__getitem__), 2):
+            if both := sorted(joints[first] & joints[second]):
+                raise IdentificationError(
+                    f'{bag.path}: {", ".join(both)} on two topics: {second} '
+                    f'({bag.counts[second]} messages) and {first} ({bag.counts[first]}): choose '
+                    f'one, such as --topic {second}'
+                )
+        return samples
+    others = tuple(begin for begin, topic in begins.items() if topic != chosen)
+    return {
+        key: rows
+        for key, rows in samples.items()
+        if not (key[1] in joints[chosen] and key[0] in _FIELDS and key[2].startswith(others))
+    }
 
 
 def _drop_unset(collected: Sequence[dict[tuple[str, str, str], _Samples]]) -> list[str]:
@@ -166,6 +208,7 @@ def _signal(key: list[str], where: str, rows: _Samples, origin: int) -> Signal:
 class SqliteBag:
     """A bag in SQLite, read by `rosbags`; it has the interface of `Bag`."""
 
+    namespace = '/'
     cut = ''  # SQLite does not tell what a damaged database has lost: damage is an error
 
     def __init__(self, path: Path) -> None:

@@ -39,20 +39,25 @@ class Recording:
         return ', '.join(self.names(kind)) or 'none'
 
 
-def read_recording(paths: Sequence[Path], span: Span = WHOLE) -> Recording:
+def read_recording(
+    paths: Sequence[Path], span: Span = WHOLE, topic: str | None = None
+) -> Recording:
     """
     Return the recording in files, or what is within a span of seconds since its start.
 
-    IdentificationError names the file and column or topic.
+    Joints that are on several topics of a bag are read from `topic`. IdentificationError names
+    the file and column or topic.
     """
     are_bags = [bags.is_bag(path) for path in paths]
     if all(are_bags):
-        read, files, notes = bags.read(paths)
+        read, files, notes = bags.read(paths, topic=topic)
     elif any(are_bags):
         bag, table = (paths[are_bags.index(is_bag)] for is_bag in (True, False))
         raise IdentificationError(
             f'{bag} is a bag, but {table} is a table: they do not share a clock: give only bags'
         )
+    elif topic is not None:
+        raise IdentificationError(f'--topic {topic}: {paths[0]} is a table: leave it out')
     else:
         read = [signal for path in paths for signal in tables.read(path)]
         files, notes = list(paths), []

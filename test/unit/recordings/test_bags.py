@@ -251,13 +251,34 @@ def two_arms(messages):
         (commanded_twice, r'emppi/applied: filled are velocity, effort of .* expected one'),
         (other_type, r'tracking/cup: another type of message, expected geometry_msgs/PoseSt'),
         (stretched, r'tracking/block: quaternion of length .* at 1 s, expected 1'),
-        (two_arms, r'right/joint_states: position of hinge: is in .*joint_states.* already'),
+        (two_arms, r'hinge on two topics: right/joint_states \(200 .* --topic right/joint_states'),
     ],
 )
 def test_wrong_bags_are_named(messages, tmp_path, change, words):
     change(messages)
     with pytest.raises(EmppiError, match=words):
         read(messages.write(tmp_path / 'run.mcap'))
+
+
+@pytest.mark.parametrize('topic', ['/joint_states', 'joint_states', '/right/joint_states'])
+def test_joints_on_two_topics_are_read_from_the_chosen_one(messages, tmp_path, topic):
+    expected = read(messages.write(tmp_path / 'run.mcap')).signals
+    two_arms(messages)
+    path = messages.write(tmp_path / 'two.mcap')
+    found = read_recording([path], topic=topic).signals
+    hinge = found['position', 'hinge']
+    assert ('right' in hinge.where) == ('right' in topic)
+    if 'right' in topic:  # the slider is on the other topic only
+        np.testing.assert_allclose(hinge.values, hinge.time, atol=1e-9)
+        assert ('velocity', 'hinge') not in found
+    else:
+        np.testing.assert_array_equal(hinge.values, expected['position', 'hinge'].values)
+    slider = expected['position', 'slider'].values
+    np.testing.assert_array_equal(found['position', 'slider'].values, slider)
+    with pytest.raises(
+        EmppiError, match='--topic /arm: .* has no such joint states; it has: joint'
+    ):
+        read_recording([path], topic='/arm')
 
 
 @pytest.mark.slow
