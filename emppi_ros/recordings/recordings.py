@@ -52,15 +52,16 @@ def read_recording(
     if all(are_bags):
         read, files, notes = bags.read(paths, topic=topic)
     elif any(are_bags):
-        bag, table = (paths[are_bags.index(is_bag)] for is_bag in (True, False))
+        bag, file = (paths[are_bags.index(is_bag)] for is_bag in (True, False))
         raise IdentificationError(
-            f'{bag} is a bag, but {table} is a table: they do not share a clock: give only bags'
+            f'{bag} is a bag, but {file} is a table: they do not share a clock: give only bags'
         )
     elif topic is not None:
         raise IdentificationError(f'--topic {topic}: {paths[0]} is a table: leave it out')
     else:
-        read = [signal for path in paths for signal in tables.read(path)]
-        files, notes = list(paths), []
+        loaded = [tables.load(path) for path in paths]
+        read = [signal for table in loaded for signal in tables.signals_of(table)]
+        files, notes = list(paths), [note for table in loaded for note in table.notes]
     for change in (lambda rows: clean(rows, span), repair):
         read, texts = change(read)
         notes = [*notes, *texts]
