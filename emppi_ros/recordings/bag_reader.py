@@ -6,6 +6,8 @@ may be compressed by zstd, as with `--compression-mode file` or `message`.
 """
 
 from collections.abc import Collection, Iterator
+import functools
+import importlib
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, NamedTuple
@@ -93,12 +95,16 @@ class Bag:
     def _decode(
         self, factory: DecoderFactory, channel: Channel, schema: Schema | None, record: Message
     ) -> Any:
+        if schema is not None and not schema.data.strip():  # the recorder had no definitions
+            text = _standard_definition(schema.name)
+            schema = Schema(schema.id, text.encode(), 'ros2msg' if text else '', schema.name)
         decode = factory.decoder_for(channel.message_encoding, schema)
         if decode is None or schema is None:
             encoding = 'none' if schema is None else schema.encoding
             raise ReplayError(
                 f'{self.path}: {channel.topic}: encoding {channel.message_encoding!r} with schema '
-                f"{encoding!r}; expected 'cdr' with 'ros2msg'"
+                f"{encoding!r}; expected 'cdr' with 'ros2msg' (definitions of standard types that "
+                "the file lacks come from rosbags: pip install 'emppi_ros[identify]')"
             )
         try:
             return decode(self._decompress(record.data))
@@ -112,6 +118,18 @@ class Bag:
         if not data.startswith(_ZSTD_MAGIC):
             return data
         return bytes(_zstandard(self.path).ZstdDecompressor().decompressobj().decompress(data))
+
+
+@functools.cache
+def _standard_definition(name: str) -> str:
+    """Return the definition of a standard message type, '' if `rosbags` is missing or lacks it."""
+    try:
+        typesys = importlib.import_module('rosbags.typesys')
+        store = typesys.get_typestore(typesys.Stores.LATEST)
+        text: str = store.generate_msgdef(name, ros_version=2)[0]
+    except Exception:  # KeyError or errors of the library
+        return ''
+    return text
 
 
 def has_suffix(path: Path, suffix: str) -> bool:

@@ -14,7 +14,7 @@ from emppi_ros.articulation import tracks
 from emppi_ros.cli import main
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.recordings import bags, tables
+from emppi_ros.recordings import bag_reader, bags, tables
 from emppi_ros.recordings.recordings import read_recording
 from emppi_ros.tasks.task import load_task
 
@@ -134,8 +134,12 @@ def test_a_truncated_bag_is_read_up_to_its_end(messages, tmp_path):
 
 
 def compressed(path, mode):
-    """Return a folder with a bag as `ros2 bag record --compression-mode` writes it."""
-    folder = path.parent / mode
+    """
+    Return a folder with a bag as `ros2 bag record --compression-mode` writes it.
+
+    Instead of compressed, it may be without definitions.
+    """
+    folder, bare = path.parent / mode, mode == 'bare'
     folder.mkdir()
     if mode == 'file':
         # `ros2 bag record` writes one frame; the program zstd may write several
@@ -152,9 +156,11 @@ def compressed(path, mode):
                 channels[channel.id] = writer.register_channel(
                     channel.topic,
                     'cdr',
-                    writer.register_schema(schema.name, schema.encoding, schema.data),
+                    writer.register_schema(
+                        schema.name, *(('', b'') if bare else (schema.encoding, schema.data))
+                    ),
                 )
-            data = zstandard.compress(message.data)
+            data = message.data if bare else zstandard.compress(message.data)
             writer.add_message(channels[channel.id], message.log_time, data, message.log_time)
         writer.finish()
     return folder
@@ -182,6 +188,19 @@ def test_compressed_bags_hold_the_same(messages, tmp_path, monkeypatch, mode):
         patched.setitem(sys.modules, 'zstandard', None)
         with pytest.raises(EmppiError, match='by zstd: pip install zstandard, or .* conv'):
             read(folder)
+
+
+def test_standard_types_need_no_definitions(messages, tmp_path, monkeypatch):
+    pytest.importorskip('rosbags', reason='the extra `identify` is not installed')
+    path = messages.write(tmp_path / 'run.mcap')
+    folder = compressed(path, 'bare')
+    check_same(read(folder), read(path))
+    bag_reader._standard_definition.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, 'rosbags.typesys', None)
+        with pytest.raises(EmppiError, match=r"schema ''; .* come from rosbags: pip install"):
+            read(folder)
+    bag_reader._standard_definition.cache_clear()
 
 
 def test_truncated_compressed_bags_are_read_up_to_their_end(messages, tmp_path):
