@@ -65,8 +65,8 @@ def clean(signals: Sequence[Signal], span: Span = WHOLE) -> tuple[list[Signal], 
     if span != WHOLE and not any(s is not None and len(s.time) for s in cleaned):
         last = max((s.time[-1] for s in signals if len(s.time)), default=start) - start
         raise IdentificationError(
-            f'--from {span[0]:g} --to {span[1]:g}: no samples there: {source(signals[0].where)} '
-            f'lasts {last:.4g} s'
+            f'--from {span[0]:g}{f" --to {span[1]:g}" if span[1] < math.inf else ""}: no samples '
+            f'there: {source(signals[0].where)} lasts {last:.4g} s'
         )
     parts, texts = _longest_part([s for s in cleaned if s is not None], start)
     kept, more = _drop_velocities(parts)
