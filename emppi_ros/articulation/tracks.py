@@ -140,7 +140,7 @@ def check(tracks: Tracks, where: str) -> None:
 
 
 def _from_table(path: Path, noise: Noise) -> Tracks:
-    time, table = tables.read_columns(path)
+    _, time, table, changes = tables.load(path, any_rate=True)
     if np.any(np.diff(time) <= 0.0):
         row = int(np.argmax(np.diff(time) <= 0.0))
         raise IdentificationError(
@@ -166,8 +166,8 @@ def _from_table(path: Path, noise: Noise) -> Tracks:
     parts = tuple(
         _part(path, name, pose, covariances.get(name), noise) for name, pose in poses.items()
     )
-    notes = (f'ignored columns: {", ".join(ignored)}',) if ignored else ()
-    return Tracks(time, parts, notes)
+    notes = [*changes, f'ignored columns: {", ".join(ignored)}'] if ignored else changes
+    return Tracks(time, parts, tuple(notes))
 
 
 def _part(

@@ -20,6 +20,7 @@ from emppi_ros.model import mjcf_export
 from emppi_ros.model.fields import DELAY
 from emppi_ros.pipeline.identification import identify
 from emppi_ros.priors import prior_file
+from emppi_ros.recordings.cleaning import Span
 from emppi_ros.recordings.recordings import Recording, delay_inputs, read_recording
 from emppi_ros.tasks.task import load_task
 from emppi_ros.tracking.jointed_parts import joint_covariances
@@ -62,6 +63,10 @@ def add_commands(commands: Any) -> None:
     add('--step', text, float, 'S')
     text = 'delay by which commands, torques and efforts act later than recorded'
     add('--lag', text, float, 'S', 0.0)
+    add('--topic', 'joint states to read where several topics of a bag have a joint', str, 'TOPIC')
+    text = 'begin of the part of each recording to use, in seconds since its start'
+    add('--from', text, float, 'S', 0.0, dest='begin')
+    add('--to', 'end of that part (that of the recording)', float, 'S', dest='end')
     add('--seed', 'random seed', output.whole, default=0)
     add('--threads', 'threads of the simulation; 0: all cores', output.whole, default=0)
     output.add_scheduler(command.parser, f' ({long_running})')
@@ -92,7 +97,11 @@ def run(options: argparse.Namespace) -> None:
     if options.step is not None:
         plant.model.opt.timestep = options.step
     method.check(method_options, plant, len(options.data), settings)
-    recordings = [delay_inputs(read_recording(files), options.lag) for files in options.data]
+    span = _span(options)
+    recordings = [
+        delay_inputs(read_recording(files, span, options.topic), options.lag)
+        for files in options.data
+    ]
     result = identify(
         recordings, plant, method=options.method, options=method_options, settings=settings
     )
@@ -134,6 +143,17 @@ def _write_outputs(
         paths.write_text(options.mjcf, mjcf, options.overwrite)
         summary['mjcf'] = str(options.mjcf)
     return summary
+
+
+def _span(options: argparse.Namespace) -> Span:
+    """Return the part of each recording to use; ConfigError if it has no length."""
+    end = float('inf') if options.end is None else options.end
+    if not 0.0 <= options.begin < end:
+        raise ConfigError(
+            f'--from {options.begin:g} --to {end:g}: expected seconds since the start of the '
+            'recording, the first from 0, the second later'
+        )
+    return options.begin, end
 
 
 def _settings(method: Method, options: argparse.Namespace) -> RunSettings:

@@ -19,6 +19,7 @@ from emppi_ros.identification.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.priors import prior_file
 from emppi_ros.priors.prior_file import ParameterPrior, PriorFile
+from emppi_ros.recordings.cleaning import WHOLE
 from emppi_ros.recordings.recordings import Recording
 
 METHODS = {  # name -> module:class
@@ -85,12 +86,13 @@ class Identification:
             unknown = plant.unknowns[index]
             inside = prior_file.within(column, unknown.lower, unknown.upper)
             columns[unknown.name] = ParameterPrior(unknown.unit, tuple(inside.tolist()))
+        parts = [str(recording.span) for recording in recordings if recording.span != WHOLE]
         return PriorFile(
             method=method,
             sources=tuple(source for recording in recordings for source in recording.sources),
             parameters=columns,
             weights=(1.0,) * len(samples),
-            settings={**self.settings, 'lag_s': lag_s},
+            settings={**self.settings, 'lag_s': lag_s, **({'spans_s': parts} if parts else {})},
             diagnostics=self.summary,
         )
 

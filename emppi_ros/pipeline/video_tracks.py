@@ -15,7 +15,7 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, prefix_errors
 from emppi_ros.model import scene
 from emppi_ros.recordings import depth_bag, tables
-from emppi_ros.recordings.bag_reader import SUFFIX, Bag
+from emppi_ros.recordings.bag_reader import SUFFIX, Bag, find_files, has_suffix
 from emppi_ros.recordings.depth_bag import DepthTopics
 from emppi_ros.recordings.signals import UNITS, Signal, covariance_triangles
 from emppi_ros.tracking import depth_video, smoothing
@@ -132,7 +132,7 @@ def read_video(
     """
     file = parts_files.load_parts(parts) if isinstance(parts, Path) else parts
     recorded, notes = dict[str, tuple[Array, Array]](), list[str]()
-    if path.suffix.lower() == SUFFIX or (path.is_dir() and any(path.glob(f'*{SUFFIX}'))):
+    if find_files(path, SUFFIX) if path.is_dir() else has_suffix(path, SUFFIX):
         bag = depth_bag.read(Bag(path, namespace), topics)
         video, notes = bag.video, [bag.cut] if bag.cut else []
         if file is None:

@@ -1,20 +1,26 @@
 """
 Reader of bags: MCAP files with ROS 2 messages, as written by `emppi record` and `ros2 bag record`.
 
-A truncated bag, after a crash or with a full disk, is read up to the damage.
+A truncated bag, after a crash or with a full disk, is read up to the damage. Files and messages
+may be compressed by zstd, as with `--compression-mode file` or `message`.
 """
 
 from collections.abc import Collection, Iterator
+import functools
+import importlib
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import IO, Any, NamedTuple
 
 from mcap.records import Channel, Message, Schema
 from mcap.stream_reader import StreamReader
 from mcap_ros2.decoder import DecoderFactory
 
-from emppi_ros.core.errors import ReplayError
+from emppi_ros.core.errors import ReplayError, import_optional
 
 _MAGIC = b'\x89MCAP0\r\n'
+_ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'  # no CDR message begins with it
+_COMPRESSED = ('.zstd', '.zst')  # by `ros2 bag record`, by the program zstd
 SUFFIX = '.mcap'
 
 
@@ -69,8 +75,8 @@ class Bag:
 
     def _records(self, path: Path) -> Iterator[Any]:
         """Yield the readable records of a file; set `cut` if it is truncated."""
-        with path.open('rb') as file:
-            limit = path.stat().st_size
+        with _open(path) as file:
+            limit = None if _is_compressed(path) else path.stat().st_size
             reader = StreamReader(file, validate_crcs=True, record_size_limit=limit)
             try:
                 yield from reader.records
@@ -89,19 +95,79 @@ class Bag:
     def _decode(
         self, factory: DecoderFactory, channel: Channel, schema: Schema | None, record: Message
     ) -> Any:
+        if schema is not None and not schema.data.strip():  # the recorder had no definitions
+            text = _standard_definition(schema.name)
+            schema = Schema(schema.id, text.encode(), 'ros2msg' if text else '', schema.name)
         decode = factory.decoder_for(channel.message_encoding, schema)
         if decode is None or schema is None:
             encoding = 'none' if schema is None else schema.encoding
             raise ReplayError(
                 f'{self.path}: {channel.topic}: encoding {channel.message_encoding!r} with schema '
-                f"{encoding!r}; expected 'cdr' with 'ros2msg'"
+                f"{encoding!r}; expected 'cdr' with 'ros2msg' (definitions of standard types that "
+                "the file lacks come from rosbags: pip install 'emppi_ros[identify]')"
             )
         try:
-            return decode(record.data)
+            return decode(self._decompress(record.data))
         except Exception as error:
             raise ReplayError(
                 f'{self.path}: {channel.topic}: invalid {schema.name}: {error}'
             ) from None
+
+    def _decompress(self, data: bytes) -> bytes:
+        """Return a message that was recorded with `--compression-mode message`, or as it is."""
+        if not data.startswith(_ZSTD_MAGIC):
+            return data
+        return bytes(_zstandard(self.path).ZstdDecompressor().decompressobj().decompress(data))
+
+
+@functools.cache
+def _standard_definition(name: str) -> str:
+    """Return the definition of a standard message type, '' if `rosbags` is missing or lacks it."""
+    try:
+        typesys = importlib.import_module('rosbags.typesys')
+        store = typesys.get_typestore(typesys.Stores.LATEST)
+        text: str = store.generate_msgdef(name, ros_version=2)[0]
+    except Exception:  # KeyError or errors of the library
+        return ''
+    return text
+
+
+def has_suffix(path: Path, suffix: str) -> bool:
+    """Return whether a file has a suffix, be it compressed or not."""
+    return path.name.lower().endswith((suffix, *(suffix + end for end in _COMPRESSED)))
+
+
+def find_files(folder: Path, suffix: str) -> list[Path]:
+    """Return the files of a bag in order; those that were decompressed beside it only once."""
+    files = {path.name: path for path in folder.iterdir() if has_suffix(path, suffix)}
+    return sorted(
+        (path for path in files.values() if not (_is_compressed(path) and path.stem in files)),
+        key=_order,
+    )
+
+
+def _is_compressed(path: Path) -> bool:
+    return path.suffix.lower() in _COMPRESSED
+
+
+def _open(path: Path) -> IO[bytes]:
+    file = path.open('rb')
+    if not _is_compressed(path):
+        return file
+    decompressor = _zstandard(path).ZstdDecompressor()
+    stream: IO[bytes] = decompressor.stream_reader(file, read_across_frames=True)
+    return stream
+
+
+def _zstandard(path: Path) -> ModuleType:
+    return import_optional(
+        'zstandard',
+        lambda _: (
+            f'{path}: compressed by zstd: pip install zstandard, or decompress it by '
+            '`ros2 bag convert`'
+        ),
+        ReplayError,
+    )
 
 
 def _find(path: Path) -> list[Path]:
@@ -110,7 +176,7 @@ def _find(path: Path) -> list[Path]:
         raise ReplayError(f'{path}: no such file or folder')
     files = [path]
     if path.is_dir():
-        files = sorted(path.glob(f'*{SUFFIX}'), key=_order)
+        files = find_files(path, SUFFIX)
         if not files:
             other = ', '.join(sorted(p.name for p in path.iterdir())[:5]) or 'nothing'
             raise ReplayError(
@@ -118,13 +184,19 @@ def _find(path: Path) -> list[Path]:
                 '`ros2 bag convert` converts other bags to MCAP'
             )
     for file in files:
-        with file.open('rb') as stream:
-            if stream.read(len(_MAGIC)) != _MAGIC:
+        with _open(file) as stream:
+            try:
+                begin = stream.read(len(_MAGIC))
+            except Exception as error:  # of the decompressor
+                raise ReplayError(f'{file}: cannot be decompressed: {error}') from None
+            if not begin and _is_compressed(file):
+                raise ReplayError(f'{file}: truncated: nothing of it can be decompressed')
+            if begin != _MAGIC:
                 raise ReplayError(f'{file}: not an MCAP file')
     return files
 
 
 def _order(path: Path) -> tuple[int, str]:
     """Return the sort key of a file of a bag: NAME_0.mcap, NAME_1.mcap, ..."""
-    number = path.stem.rpartition('_')[2]
+    number = path.name.partition('.')[0].rpartition('_')[2]
     return (int(number) if number.isdecimal() else 0, path.name)

@@ -7,6 +7,7 @@ they are known. Times are those of the header stamps.
 """
 
 from collections.abc import Collection, Iterator, Sequence
+import itertools
 from pathlib import Path
 import re
 import sqlite3
@@ -16,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.core.errors import IdentificationError, import_optional
-from emppi_ros.recordings.bag_reader import SUFFIX, Bag, BagMessage
+from emppi_ros.recordings.bag_reader import SUFFIX, Bag, BagMessage, find_files, has_suffix
+from emppi_ros.recordings.cleaning import source, unset
 from emppi_ros.recordings.message_tables import NANO, stamp_ns
 from emppi_ros.recordings.signals import SI, UNITS, Signal, covariance_triangles
 
@@ -40,23 +42,28 @@ _TRACKED = ('pose', 'covariance')
 
 def is_bag(path: Path) -> bool:
     """Return whether a path is to be read as a bag."""
-    return path.is_dir() or path.suffix.lower() in (SUFFIX, _SQLITE_SUFFIX)
+    return path.is_dir() or has_suffix(path, SUFFIX) or has_suffix(path, _SQLITE_SUFFIX)
 
 
 def read(
-    paths: Sequence[Path], needed: str = 'position'
+    paths: Sequence[Path], needed: str = 'position', topic: str | None = None
 ) -> tuple[list[Signal], list[Path], list[str]]:
     """
     Return the signals of bags on one clock, the files, and notes, such as of a cut bag.
 
-    IdentificationError without a signal of the needed kind: 'position', or 'pose' for tracked
-    poses with their covariances.
+    Joints on several topics are read from `topic`. IdentificationError without a signal of the
+    needed kind: 'position', or 'pose' for tracked poses with their covariances.
     """
     collected, files, notes, topics = [], list[Path](), list[str](), set[str]()
     for path in paths:
-        is_sqlite = path.suffix.lower() == _SQLITE_SUFFIX or any(path.glob(f'*{_SQLITE_SUFFIX}'))
+        is_sqlite = bool(
+            find_files(path, _SQLITE_SUFFIX) if path.is_dir() else has_suffix(path, _SQLITE_SUFFIX)
+        )
         bag = SqliteBag(path) if is_sqlite else Bag(path)
-        collected.append(_collect(bag))
+        group, states = _collect(bag)
+        if needed == 'position' and states:
+            group = _choose(group, bag, states, topic)
+        collected.append(group)
         files += bag.files
         topics |= set(bag.counts)
         notes += [bag.cut] if bag.cut else []
@@ -65,6 +72,7 @@ def read(
         raise IdentificationError(
             f'{", ".join(map(str, paths))}: {_MISSING[needed]}; the bag contains: {contents}'
         )
+    notes += _drop_unset(collected)
     origin = min(stamp for group in collected for rows in group.values() for stamp, _ in rows)
     signals = [
         _signal(key, where, rows, origin)
@@ -77,8 +85,10 @@ def read(
     return signals, files, notes
 
 
-def _collect(bag: 'Bag | SqliteBag') -> dict[tuple[str, str, str], _Samples]:
-    """Return the samples of a bag by kind, name and place in the bag."""
+def _collect(
+    bag: 'Bag | SqliteBag',
+) -> tuple[dict[tuple[str, str, str], _Samples], list[str]]:
+    """Return the samples of a bag by kind, name and place, and its topics of joint states."""
     for _ in bag.messages(()):
         pass  # counts the messages, and learns the namespace of the bag
     matches = {topic: match for topic in bag.counts if (match := _TOPIC.fullmatch(topic))}
@@ -96,7 +106,56 @@ def _collect(bag: 'Bag | SqliteBag') -> dict[tuple[str, str, str], _Samples]:
             raise IdentificationError(
                 f'{where}: another type of message, expected {expected}'
             ) from None
-    return samples
+    states = (topic for topic, match in matches.items() if match['kind'] == 'joint_states')
+    return samples, sorted(states)
+
+
+def _choose(
+    samples: dict[tuple[str, str, str], _Samples],
+    bag: 'Bag | SqliteBag',
+    topics: Sequence[str],
+    given: str | None,
+) -> dict[tuple[str, str, str], _Samples]:
+    """Return the samples of a bag without those of joints that are on the chosen topic, too."""
+    chosen = given and given.removeprefix(bag.namespace).lstrip('/')
+    if chosen is not None and chosen not in topics:
+        raise IdentificationError(
+            f'--topic {given}: {bag.path} has no such joint states; it has: {", ".join(topics)}'
+        )
+    begins = {f'{bag.path}: {topic}: ': topic for topic in topics}
+    joints: dict[str, set[str]] = {topic: set() for topic in topics}
+    for kind, of, where in samples:
+        for begin, topic in begins.items():
+            if kind in _FIELDS and where.startswith(begin):
+                joints[topic].add(of)
+    if chosen is None:
+        for first, second in itertools.combinations(sorted(topics, key=bag.counts.__getitem__), 2):
+            if both := sorted(joints[first] & joints[second]):
+                raise IdentificationError(
+                    f'{bag.path}: {", ".join(both)} on two topics: {second} '
+                    f'({bag.counts[second]} messages) and {first} ({bag.counts[first]}): choose '
+                    f'one, such as --topic {second}'
+                )
+        return samples
+    others = tuple(begin for begin, topic in begins.items() if topic != chosen)
+    return {
+        key: rows
+        for key, rows in samples.items()
+        if not (key[1] in joints[chosen] and key[0] in _FIELDS and key[2].startswith(others))
+    }
+
+
+def _drop_unset(collected: Sequence[dict[tuple[str, str, str], _Samples]]) -> list[str]:
+    """Remove the samples that nobody stamped, in place; return notes."""
+    notes = []
+    for group in collected:
+        for (*_, where), rows in group.items():
+            zero = unset(np.array([stamp for stamp, _ in rows]), NANO)
+            if zero.any():
+                text = f'dropped {np.sum(zero)} of {len(rows)} messages: their stamps are 0'
+                notes.append(f'{source(where)}: {text}')
+                rows[:] = [row for row, drop in zip(rows, zero, strict=True) if not drop]
+    return list(dict.fromkeys(notes))
 
 
 def _values(
@@ -130,10 +189,11 @@ def _values(
 
 def _signal(key: list[str], where: str, rows: _Samples, origin: int) -> Signal:
     kind, of = key
-    rows = [row for i, row in enumerate(rows) if i == 0 or row != rows[i - 1]]  # no repetitions
     time = np.array([(stamp - origin) / NANO for stamp, _ in rows])
     values = np.array([value for _, value in rows])
-    broken = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    # drivers publish NaN before they have read a joint
+    wrong = np.isinf(values) if kind in _FIELDS else ~np.isfinite(values)
+    broken = np.flatnonzero(wrong.any(axis=1))
     if len(broken):
         stamp, value = rows[broken[0]]
         raise IdentificationError(
@@ -148,6 +208,7 @@ def _signal(key: list[str], where: str, rows: _Samples, origin: int) -> Signal:
 class SqliteBag:
     """A bag in SQLite, read by `rosbags`; it has the interface of `Bag`."""
 
+    namespace = '/'
     cut = ''  # SQLite does not tell what a damaged database has lost: damage is an error
 
     def __init__(self, path: Path) -> None:
@@ -162,7 +223,7 @@ class SqliteBag:
                 f'{path}: no metadata.yaml, as a recorder that was killed leaves it: '
                 '`ros2 bag reindex` makes it'
             )
-        self.path, self.files = path, sorted(path.glob(f'*{_SQLITE_SUFFIX}'))
+        self.path, self.files = path, find_files(path, _SQLITE_SUFFIX)
         rosbags = _rosbags(path)
         try:
             with rosbags.Reader(path) as reader:

@@ -14,6 +14,7 @@ import re
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.priors.prior_file import DataSource, hash_file
 from emppi_ros.recordings import bags, tables
+from emppi_ros.recordings.cleaning import WHOLE, Span, clean
 from emppi_ros.recordings.repair import repair
 from emppi_ros.recordings.signals import Signal, check_signal, unwrap
 
@@ -27,6 +28,7 @@ class Recording:
     signals: Mapping[tuple[str, str], Signal]  # by kind and name
     sources: tuple[DataSource, ...]
     notes: tuple[str, ...] = ()  # corrections and omissions, for the user
+    span: Span = WHOLE  # s since the start of the files: what was read of them
 
     def names(self, kind: str) -> list[str]:
         """Return the names of the signals of a kind."""
@@ -37,21 +39,32 @@ class Recording:
         return ', '.join(self.names(kind)) or 'none'
 
 
-def read_recording(paths: Sequence[Path]) -> Recording:
-    """Return the recording in files; IdentificationError names the file and column or topic."""
+def read_recording(
+    paths: Sequence[Path], span: Span = WHOLE, topic: str | None = None
+) -> Recording:
+    """
+    Return the recording in files, or what is within a span of seconds since its start.
+
+    Joints that are on several topics of a bag are read from `topic`. IdentificationError names
+    the file and column or topic.
+    """
     are_bags = [bags.is_bag(path) for path in paths]
     if all(are_bags):
-        read, files, notes = bags.read(paths)
+        read, files, notes = bags.read(paths, topic=topic)
     elif any(are_bags):
-        bag, table = (paths[are_bags.index(is_bag)] for is_bag in (True, False))
+        bag, file = (paths[are_bags.index(is_bag)] for is_bag in (True, False))
         raise IdentificationError(
-            f'{bag} is a bag, but {table} is a table: they do not share a clock: give only bags'
+            f'{bag} is a bag, but {file} is a table: they do not share a clock: give only bags'
         )
+    elif topic is not None:
+        raise IdentificationError(f'--topic {topic}: {paths[0]} is a table: leave it out')
     else:
-        read = [signal for path in paths for signal in tables.read(path)]
-        files, notes = list(paths), []
-    read, repairs = repair(read)
-    notes = [*notes, *repairs]
+        loaded = [tables.load(path) for path in paths]
+        read = [signal for table in loaded for signal in tables.signals_of(table)]
+        files, notes = list(paths), [note for table in loaded for note in table.notes]
+    for change in (lambda rows: clean(rows, span), repair):
+        read, texts = change(read)
+        notes = [*notes, *texts]
     signals: dict[tuple[str, str], Signal] = {}
     for signal in read:
         if (signal.kind, signal.of) in signals:
@@ -64,7 +77,7 @@ def read_recording(paths: Sequence[Path]) -> Recording:
         whole = signals[signal.kind, signal.of] = unwrap(checked)
         if whole is not checked:
             notes = [*notes, f'{signal.where}: removed jumps by a whole turn']
-    return Recording(signals, tuple(hash_file(path) for path in files), tuple(notes))
+    return Recording(signals, tuple(hash_file(path) for path in files), tuple(notes), span)
 
 
 def delay_inputs(recording: Recording, lag_s: float) -> Recording:
@@ -86,8 +99,12 @@ def recording_names(recordings: Sequence[Recording]) -> list[str]:
 
 
 def recording_digests(recordings: Sequence[Recording]) -> list[list[str]]:
-    """Return the hashes of the files of each recording."""
-    return [[source.sha256 for source in recording.sources] for recording in recordings]
+    """Return the hashes of the files of each recording, and which part of them was read."""
+    return [
+        [source.sha256 for source in recording.sources]
+        + ([str(recording.span)] if recording.span != WHOLE else [])
+        for recording in recordings
+    ]
 
 
 @contextmanager

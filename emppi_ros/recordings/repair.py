@@ -7,11 +7,11 @@ and velocities: if it is whole on nearly all rows, stamps are replaced by robot 
 
 from collections.abc import Sequence
 import math
-import re
 
 import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.recordings.cleaning import source
 from emppi_ros.recordings.noise import resolution, rounding_noise, uneven_difference_noise
 from emppi_ros.recordings.signals import MIN_SAMPLES, Signal, unwrap
 
@@ -34,8 +34,7 @@ def repair(signals: Sequence[Signal]) -> tuple[list[Signal], list[str]]:
     for indices in clocks.values():
         group = [signals[i] for i in indices]
         time, kept, texts = _repair_clock(group)
-        file = re.split(r': (?=[a-z]+(?:/| of ))', group[0].where)[0]  # or topic
-        notes += [f'{file}: {text}' for text in texts]
+        notes += [f'{source(group[0].where)}: {text}' for text in texts]
         if kept.all() and time is group[0].time:
             continue
         for i, signal in zip(indices, group, strict=True):
@@ -56,9 +55,7 @@ def _repair_clock(signals: Sequence[Signal]) -> tuple[Array, Bools, list[str]]:
     if len(time) < MIN_SAMPLES or not position or not np.isfinite(time).all():
         return time, np.ones(len(time), np.bool_), []
     places = np.column_stack(list(position.values()))
-    rows = np.column_stack([time, *(s.values.reshape(len(time), -1) for s in signals)])
-    written_twice = np.all(np.diff(rows, axis=0) == 0.0, axis=1)
-    kept = ~(repeated_rows(places) | np.concatenate([[False], written_twice]))
+    kept = ~repeated_rows(places)
     notes = []
     if not kept.all():
         notes.append(f'dropped {np.sum(~kept)} of {len(time)} rows: they repeat the row before')

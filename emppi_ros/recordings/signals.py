@@ -54,6 +54,13 @@ class Signal(NamedTuple):
         return float(np.median(np.diff(self.time)))
 
 
+def longest_step(time: Array) -> float:
+    """Return the longest time between samples at times (n,), in any order, that is no gap."""
+    steps = np.abs(np.diff(time))
+    usual = float(np.median(steps[steps > 0.0])) if np.any(steps > 0.0) else 0.0
+    return max(_MAX_GAP * usual, _MAX_GAP_S)
+
+
 def covariance_matrices(values: Array) -> Array:
     """Return the symmetric matrices (n, 6, 6) of upper triangles (n, 21)."""
     rows, columns = np.triu_indices(6)
@@ -154,11 +161,12 @@ def check_signal(signal: Signal) -> Signal:
             f'{_MAX_RATE:g}: is time_s in seconds?'
         )
     widest = int(np.argmax(steps))
-    if steps[widest] > max(_MAX_GAP * signal.period, _MAX_GAP_S):
+    if steps[widest] > longest_step(signal.time):
         lost = ': the tracker lost it' if signal.kind == 'pose' else ''
         raise IdentificationError(
             f'{signal.where}: gap of {steps[widest]:.3g} s after {signal.time[widest]:.6g} s, '
-            f'where samples come every {signal.period:.3g} s{lost}: use one part, or record again'
+            f'where samples come every {signal.period:.3g} s{lost}: use one '
+            'part (--from, --to), or record again'
         )
     return _normalized(signal) if signal.kind == 'pose' else signal
 

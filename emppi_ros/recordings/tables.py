@@ -13,16 +13,26 @@ import math
 from pathlib import Path
 import re
 from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 
 from emppi_ros.core import paths
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError, import_optional
+from emppi_ros.recordings.cleaning import unset
 from emppi_ros.recordings.signals import UNITS, Signal
 
 SUFFIXES = ('.csv', '.parquet')
 _CLOCK = 'time_s'
+_INDEX = ('', 'index', '__index_level_0__')  # names that pandas writes
+# factor, and steps between rows that are 10 to 5000 Hz: no two units overlap, nor do seconds
+_SUBUNITS = {
+    'milliseconds': (1e-3, 0.201, 100.0),
+    'microseconds': (1e-6, 200.0, 1e5),
+    'nanoseconds': (1e-9, 2.0e5, 1e8),
+}
+_DELIMITERS = (',', ';', '\t')
 _TWIST = {'x': 'm', 'y': 'm', 'z': 'm', 'rx': 'rad', 'ry': 'rad', 'rz': 'rad'}
 _PARTS = {  # of kinds with several columns, with their units
     'pose': {'x': 'm', 'y': 'm', 'z': 'm', 'qw': '1', 'qx': '1', 'qy': '1', 'qz': '1'},
@@ -37,9 +47,23 @@ _EXAMPLES = {'pose': 'pose/block.x [m]', 'covariance': 'covariance/block.x.rx [m
 _COLUMN = re.compile(r'(?P<kind>[a-z]+)/(?P<of>.+) \[(?P<unit>[^]]+)\]')
 
 
+class Table(NamedTuple):
+    """Times and the other columns (n,) by name, with NaN for empty cells; and what was changed."""
+
+    path: Path
+    time: Array
+    columns: dict[str, Array]
+    notes: list[str]
+
+
 def read(path: Path) -> list[Signal]:
     """Return the signals of a file; IdentificationError names file, column and line."""
-    time, columns = read_columns(path)
+    return signals_of(load(path))
+
+
+def signals_of(table: Table) -> list[Signal]:
+    """Return the signals of a table; IdentificationError names a wrong column."""
+    path, time, columns, _ = table
     signals, vectors = [], dict[tuple[str, str], dict[str, Array]]()
     for name, values in columns.items():
         kind, of, part, unit = parse_column(path, name)
@@ -57,13 +81,47 @@ def read(path: Path) -> list[Signal]:
     return signals + [_vector(path, *of, time, parts) for of, parts in vectors.items()]
 
 
-def read_columns(path: Path) -> tuple[Array, dict[str, Array]]:
-    """Return times and the other columns (n,) by name, with NaN for empty cells."""
-    columns = _parquet(path) if _is_parquet(path) else _csv(path)
+def load(path: Path, any_rate: bool = False) -> Table:
+    """
+    Return a table with times in s, without row numbers and rows that have no time.
+
+    Smaller units are told by the rate of the rows, unless they may have any rate.
+    """
+    columns, notes = (_parquet(path), []) if _is_parquet(path) else _csv(path)
+    for name in [name for name, values in columns.items() if _is_index(name, values)]:
+        del columns[name]
+        notes.append(f'{path}: ignored column {name!r}: row numbers')
     time = columns.pop(_CLOCK)
+    time, text = (time, '') if any_rate else _seconds(time)
+    notes += [f'{path}: {text}'] if text else []
+    zero = unset(time)
+    if zero.any():
+        time, columns = time[~zero], {name: values[~zero] for name, values in columns.items()}
+        notes.append(f'{path}: dropped {np.sum(zero)} of {len(zero)} rows: their time is 0')
     if not columns:
         raise IdentificationError(f'{path}: no column except {_CLOCK}')
-    return time, columns
+    return Table(path, time, columns, notes)
+
+
+def _is_index(name: str, values: Array) -> bool:
+    """Return whether a column without a name, or of an index, has row numbers or nothing."""
+    if not (name.lower() in _INDEX or name.startswith('Unnamed: ')):
+        return False
+    steps = np.diff(values)
+    return bool(np.isnan(values).all() or (np.all(steps > 0.0) and np.all(steps % 1.0 == 0.0)))
+
+
+def _seconds(time: Array) -> tuple[Array, str]:
+    """Return times (n,) in seconds, and a note if they were in another unit, told by the steps."""
+    steps = np.abs(np.diff(time))
+    usual = float(np.median(steps[steps > 0.0])) if np.any(steps > 0.0) else 0.0
+    for unit, (factor, low, high) in _SUBUNITS.items():
+        if low <= usual <= high:
+            return time * factor, (
+                f'{_CLOCK} is in {unit}, because rows are {usual:.4g} apart: taken as '
+                f'{usual * factor:.4g} s ({1.0 / (usual * factor):.4g} Hz)'
+            )
+    return time, ''
 
 
 def check_writable(option: str, path: Path) -> None:
@@ -161,11 +219,12 @@ def _check_header(path: Path, names: Sequence[str]) -> None:
         )
 
 
-def _csv(path: Path) -> dict[str, Array]:
-    """Return the columns of a CSV file, with NaN for cells that are empty or `nan`."""
+def _csv(path: Path) -> tuple[dict[str, Array], list[str]]:
+    """Return the columns of a CSV file, with NaN for cells that are empty or `nan`, and notes."""
     try:
-        with path.open(newline='', encoding='utf-8-sig') as file:
-            rows = list(csv.reader(file))
+        lines = path.read_text(encoding='utf-8-sig').splitlines()
+        begin, delimiter = _find_header(lines)
+        rows = list(csv.reader(lines[begin:], delimiter=delimiter))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise IdentificationError(f'{path}: cannot be read: {error}') from None
     while rows and not ''.join(rows[-1]).strip():  # blank lines at the end
@@ -173,12 +232,24 @@ def _csv(path: Path) -> dict[str, Array]:
     if len(rows) < 2:
         raise IdentificationError(f'{path}: expected a header and rows of numbers')
     names = [name.strip() for name in rows[0]]
+    names[0] = names[0].lstrip('#').strip()
     _check_header(path, names)
+    notes = []
+    if delimiter == ';' and any(',' in cell for row in rows[1:] for cell in row):
+        if any('.' in cell for row in rows[1:] for cell in row):
+            raise IdentificationError(
+                f'{path}: numbers with both . and , in a table that is separated by ;: write '
+                'decimals with a point, and no separators of thousands'
+            )
+        rows[1:] = [[cell.replace(',', '.') for cell in row] for row in rows[1:]]
+        notes.append(f'{path}: read commas as decimal commas: columns are separated by ;')
     table = np.empty((len(rows) - 1, len(names)))
-    for line, row in enumerate(rows[1:], start=2):
+    for line, row in enumerate(rows[1:], start=begin + 2):
         if len(row) != len(names):
+            hint = ' (are these decimal commas? Separate columns by ;)'
             raise IdentificationError(
                 f'{path}: line {line}: found {len(row)} cells, expected {len(names)}'
+                f'{hint if delimiter == "," and len(row) == 2 * len(names) else ""}'
             )
         values = [_number(cell.strip()) for cell in row]
         if None in values:
@@ -187,8 +258,19 @@ def _csv(path: Path) -> dict[str, Array]:
                 f'{path}: line {line}: {names[column]}: found {row[column].strip()!r}, expected a '
                 'number (an empty cell where there is no sample)'
             )
-        table[line - 2] = values
-    return dict(zip(names, table.T, strict=True))
+        table[line - begin - 2] = values
+    return dict(zip(names, table.T, strict=True)), notes
+
+
+def _find_header(lines: Sequence[str]) -> tuple[int, str]:
+    """Return the line of the header, after comments with #, and what separates its columns."""
+    for number, line in enumerate(lines):
+        for delimiter in _DELIMITERS:
+            if _CLOCK in [name.strip('# "') for name in line.split(delimiter)]:
+                return number, delimiter
+        if not line.startswith('#'):
+            return number, ','
+    return 0, ','
 
 
 def _number(cell: str) -> float | None:

@@ -4,15 +4,17 @@ import json
 import sys
 
 from mcap.reader import make_reader
+from mcap.writer import Writer
 import numpy as np
 import pendulums
 import pytest
+import zstandard
 
 from emppi_ros.articulation import tracks
 from emppi_ros.cli import main
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.identification.common.plant import Plant
-from emppi_ros.recordings import bags, tables
+from emppi_ros.recordings import bag_reader, bags, tables
 from emppi_ros.recordings.recordings import read_recording
 from emppi_ros.tasks.task import load_task
 
@@ -131,6 +133,93 @@ def test_a_truncated_bag_is_read_up_to_its_end(messages, tmp_path):
     np.testing.assert_array_equal(hinge.values, whole['position', 'hinge'].values[:count])
 
 
+def compressed(path, mode):
+    """
+    Return a folder with a bag as `ros2 bag record --compression-mode` writes it.
+
+    Instead of compressed, it may be without definitions.
+    """
+    folder, bare = path.parent / mode, mode == 'bare'
+    folder.mkdir()
+    if mode == 'file':
+        # `ros2 bag record` writes one frame; the program zstd may write several
+        whole = path.read_bytes()
+        parts = [whole[k : k + 4096] for k in range(0, len(whole), 4096)]
+        frames = [zstandard.compress(part) for part in parts]
+        (folder / 'run_0.mcap.zstd').write_bytes(b''.join(frames))
+        return folder
+    with path.open('rb') as old, (folder / 'run_0.mcap').open('wb') as new:
+        writer, channels = Writer(new), {}
+        writer.start()
+        for schema, channel, message in make_reader(old).iter_messages():
+            if channel.id not in channels:
+                channels[channel.id] = writer.register_channel(
+                    channel.topic,
+                    'cdr',
+                    writer.register_schema(
+                        schema.name, *(('', b'') if bare else (schema.encoding, schema.data))
+                    ),
+                )
+            data = message.data if bare else zstandard.compress(message.data)
+            writer.add_message(channels[channel.id], message.log_time, data, message.log_time)
+        writer.finish()
+    return folder
+
+
+def check_same(found, expected):
+    assert found.signals.keys() == expected.signals.keys() and len(found.signals) == 6
+    for key, signal in found.signals.items():
+        np.testing.assert_array_equal(signal.time, expected.signals[key].time)
+        np.testing.assert_array_equal(signal.values, expected.signals[key].values)
+
+
+@pytest.mark.parametrize('mode', ['file', 'message'])
+def test_compressed_bags_hold_the_same(messages, tmp_path, monkeypatch, mode):
+    path = messages.write(tmp_path / 'run.mcap')
+    folder = compressed(path, mode)
+    check_same(read(folder), read(path))
+    (file,) = folder.iterdir()
+    check_same(read(file), read(path))
+    if mode == 'file':  # decompressed beside it
+        (folder / 'run_0.mcap').write_bytes(path.read_bytes())
+        check_same(read(folder), read(path))
+        (folder / 'run_0.mcap').unlink()
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, 'zstandard', None)
+        with pytest.raises(EmppiError, match='by zstd: pip install zstandard, or .* conv'):
+            read(folder)
+
+
+def test_standard_types_need_no_definitions(messages, tmp_path, monkeypatch):
+    pytest.importorskip('rosbags', reason='the extra `identify` is not installed')
+    path = messages.write(tmp_path / 'run.mcap')
+    folder = compressed(path, 'bare')
+    check_same(read(folder), read(path))
+    bag_reader._standard_definition.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, 'rosbags.typesys', None)
+        with pytest.raises(EmppiError, match=r"schema ''; .* come from rosbags: pip install"):
+            read(folder)
+    bag_reader._standard_definition.cache_clear()
+
+
+def test_truncated_compressed_bags_are_read_up_to_their_end(messages, tmp_path):
+    messages.rows = [row for row in messages.rows if row[0] == 'joint_states']
+    messages.write(tmp_path / 'run.mcap')
+    (file,) = compressed(tmp_path / 'run.mcap', 'file').iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole[: -len(whole) // 3])
+    found = read(file)
+    assert 'is truncated or damaged' in found.notes[0]
+    assert 100 <= len(found.signals['position', 'hinge'].time) < 200
+    file.write_bytes(whole[:20])
+    with pytest.raises(EmppiError, match='run_0.mcap.zstd: truncated: nothing of it'):
+        read(file)
+    file.write_bytes(b'no zstd' * 10)
+    with pytest.raises(EmppiError, match='run_0.mcap.zstd: cannot be decompressed'):
+        read(file)
+
+
 def nothing(messages):
     messages.rows = [row for row in messages.rows if row[0] == 'emppi/applied']
 
@@ -142,7 +231,7 @@ def lost(messages):
 
 
 def broken(messages):
-    messages.state('joint_states', 1.005, ['hinge'], position=[float('nan')])
+    messages.state('joint_states', 1.005, ['hinge'], position=[float('inf')])
 
 
 def uneven(messages):
@@ -176,18 +265,39 @@ def two_arms(messages):
             r'run.mcap: no positions on a topic joint_states .*contains: emppi/applied',
         ),
         (lost, r'tracking/block: gap of 0.5 s after 1 s.*: the tracker lost it: use one part'),
-        (broken, r'joint_states: position of hinge: at stamp 1700000001.005.* s: found nan'),
+        (broken, r'joint_states: position of hinge: at stamp 1700000001.005.* s: found inf'),
         (uneven, r'joint_states: 2 values of position for 1 names'),
         (commanded_twice, r'emppi/applied: filled are velocity, effort of .* expected one'),
         (other_type, r'tracking/cup: another type of message, expected geometry_msgs/PoseSt'),
         (stretched, r'tracking/block: quaternion of length .* at 1 s, expected 1'),
-        (two_arms, r'right/joint_states: position of hinge: is in .*joint_states.* already'),
+        (two_arms, r'hinge on two topics: right/joint_states \(200 .* --topic right/joint_states'),
     ],
 )
 def test_wrong_bags_are_named(messages, tmp_path, change, words):
     change(messages)
     with pytest.raises(EmppiError, match=words):
         read(messages.write(tmp_path / 'run.mcap'))
+
+
+@pytest.mark.parametrize('topic', ['/joint_states', 'joint_states', '/right/joint_states'])
+def test_joints_on_two_topics_are_read_from_the_chosen_one(messages, tmp_path, topic):
+    expected = read(messages.write(tmp_path / 'run.mcap')).signals
+    two_arms(messages)
+    path = messages.write(tmp_path / 'two.mcap')
+    found = read_recording([path], topic=topic).signals
+    hinge = found['position', 'hinge']
+    assert ('right' in hinge.where) == ('right' in topic)
+    if 'right' in topic:  # the slider is on the other topic only
+        np.testing.assert_allclose(hinge.values, hinge.time, atol=1e-9)
+        assert ('velocity', 'hinge') not in found
+    else:
+        np.testing.assert_array_equal(hinge.values, expected['position', 'hinge'].values)
+    slider = expected['position', 'slider'].values
+    np.testing.assert_array_equal(found['position', 'slider'].values, slider)
+    with pytest.raises(
+        EmppiError, match='--topic /arm: .* has no such joint states; it has: joint'
+    ):
+        read_recording([path], topic='/arm')
 
 
 @pytest.mark.slow
@@ -225,20 +335,20 @@ def test_a_bag_and_a_table_cannot_be_combined(messages, tmp_path):
         read(tmp_path / 'nowhere.mcap')
 
 
-@pytest.fixture
-def humble(messages, tmp_path):
+@pytest.fixture(params=[''])
+def humble(messages, tmp_path, request):
     """Return a bag in MCAP, and the same bag in the SQLite format of ROS 2 Humble."""
     rosbag2 = pytest.importorskip('rosbags.rosbag2', reason='extra `identify` not installed')
-    from rosbags.rosbag2.writer import StoragePlugin
+    from rosbags.rosbag2.enums import CompressionFormat, CompressionMode, StoragePlugin
     from rosbags.typesys import Stores, get_typestore
 
     file, folder = messages.write(tmp_path / 'run.mcap', prefix='/left/'), tmp_path / 'humble'
     known, store = {}, get_typestore(Stores.ROS2_HUMBLE)
     plugin = StoragePlugin.SQLITE3
-    with (
-        rosbag2.Writer(folder, version=8, storage_plugin=plugin) as writer,
-        file.open('rb') as opened,
-    ):
+    created = rosbag2.Writer(folder, version=8, storage_plugin=plugin)
+    if request.param:
+        created.set_compression(CompressionMode[request.param], CompressionFormat.ZSTD)
+    with created as writer, file.open('rb') as opened:
         for schema, channel, message in make_reader(opened).iter_messages():
             if channel.topic not in known:
                 known[channel.topic] = writer.add_connection(
@@ -248,13 +358,12 @@ def humble(messages, tmp_path):
     return file, folder
 
 
+@pytest.mark.parametrize('humble', ['', 'FILE', 'MESSAGE'], indirect=True)
 def test_bags_in_sqlite_hold_the_same(humble):
     one, other = map(read, humble)
-    assert [source.name for source in other.sources] == ['humble.db3']
-    assert one.signals.keys() == other.signals.keys() and len(one.signals) == 6
-    for key, signal in one.signals.items():
-        np.testing.assert_array_equal(signal.time, other.signals[key].time)
-        np.testing.assert_array_equal(signal.values, other.signals[key].values)
+    (source,) = other.sources
+    assert source.name.removesuffix('.zstd') == 'humble.db3'
+    check_same(other, one)
 
 
 def test_wrong_bags_in_sqlite_are_named(humble, monkeypatch):

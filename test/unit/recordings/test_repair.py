@@ -110,14 +110,6 @@ def test_missing_samples_are_counted(rng):
     assert all(a is b for a, b in zip(repaired, signals, strict=True))
 
 
-def test_a_row_that_was_written_twice_is_dropped(rng):
-    time, *rows = motion()
-    rows, again = sensed(*rows, rng), np.sort(np.append(np.arange(STEPS), [0, 300]))
-    repaired, notes = repair(table(time[again], *(row[again] for row in rows)))
-    assert notes == [f'run.csv: dropped 2 of {STEPS + 2} rows: they repeat the row before']
-    np.testing.assert_array_equal(repaired[0].time, time)
-
-
 def test_equal_positions_at_a_turning_point_are_no_repetition():
     position = np.abs(np.arange(-300.0, 300.0) + 0.5)[:, None]  # 0.5 twice
     assert not repeated_rows(position).any()

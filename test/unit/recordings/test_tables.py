@@ -93,6 +93,69 @@ def test_blank_lines_at_the_end_and_cells_with_nan_are_no_samples(tmp_path):
         np.testing.assert_array_equal(signal.values, missing[1].signals[key].values)
 
 
+@pytest.mark.parametrize(
+    ('text', 'note'),
+    [
+        (lambda lines: [f'# {HEADER}', *map(','.join, lines)], None),
+        (lambda lines: ['# by a robot', f'#{HEADER}', *map(','.join, lines)], None),
+        (lambda lines: ['# by a robot', HEADER, *map(','.join, lines)], None),
+        (lambda lines: [x.replace(',', '\t') for x in [HEADER, *map(','.join, lines)]], None),
+        (lambda lines: [x.replace(',', ';') for x in [HEADER, *map(','.join, lines)]], None),
+        (
+            lambda lines: [
+                HEADER.replace(',', ';'), *(';'.join(line).replace('.', ',') for line in lines)
+            ],
+            'read commas as decimal commas',
+        ),
+        (
+            lambda lines: [f',{HEADER}', *(f'{k},' + ','.join(x) for k, x in enumerate(lines))],
+            "ignored column '': row numbers",
+        ),
+        (
+            lambda lines: [
+                f'Unnamed: 0,{HEADER}', *(f'{7 * k},' + ','.join(x) for k, x in enumerate(lines))
+            ],
+            "ignored column 'Unnamed: 0'",
+        ),
+        (lambda lines: [f'{HEADER},', *(','.join(line) + ',' for line in lines)], "column ''"),
+        (
+            lambda lines: [HEADER, '0,0,0', *(f'{float(x[0]) + 5},{x[1]},{x[2]}' for x in lines)],
+            'dropped 1 of 201 rows: their time is 0',
+        ),
+    ],
+)  # fmt: skip
+def test_tables_of_other_programs_hold_the_same(tmp_path, text, note):
+    expected = read_recording([write(tmp_path, rows())]).signals
+    path = tmp_path / 'other.csv'
+    path.write_text('\n'.join(text(rows())) + '\n')
+    found = read_recording([path])
+    assert len(found.notes) == (note is not None) and (note or '') in ''.join(found.notes)
+    for key, signal in found.signals.items():
+        np.testing.assert_array_equal(signal.values, expected[key].values)
+
+
+@pytest.mark.parametrize('start', [0, 1_760_000_000])
+@pytest.mark.parametrize(
+    ('factor', 'unit'), [(10**3, 'milliseconds'), (10**6, 'microseconds'), (10**9, 'nanoseconds')]
+)
+def test_times_in_other_units_are_told_by_their_steps(tmp_path, start, factor, unit):
+    lines = [[str(round((start + float(line[0])) * factor)), *line[1:]] for line in rows()]
+    found = read_recording([write(tmp_path, lines)])
+    (note,) = found.notes
+    assert f'time_s is in {unit}, because rows are' in note and 'taken as 0.01 s (100 Hz)' in note
+    # floats resolve 0.3 us at such times
+    expected = start + 0.01 * np.arange(200)
+    np.testing.assert_allclose(found.signals['position', 'hinge'].time, expected, atol=1e-6)
+
+
+def test_points_and_commas_in_numbers_are_refused(tmp_path):
+    lines = [';'.join(line) for line in changed(7, 1, '1.000,5')]
+    path = tmp_path / 'run.csv'
+    path.write_text('\n'.join([HEADER.replace(',', ';'), *lines]))
+    with pytest.raises(IdentificationError, match=r'numbers with both \. and , .*decimals with a'):
+        read_recording([path])
+
+
 def changed(line, column, text):
     lines = rows()
     lines[line][column] = text
@@ -105,10 +168,14 @@ def changed(line, column, text):
         (rows(20), r'position/hinge \[rad\]: too short: 20 samples; record 100'),
         (changed(7, 1, 'inf'), r"line 9: position/hinge \[rad\]: found 'inf', expected a number"),
         (changed(7, 1, 'much'), r"line 9: .*found 'much'"),
-        (changed(7, 0, '0.01'), 'sample 7 is not after the one before, at 0.06 s: sort the rows'),
-        (rows()[:100] + rows()[150:], r'gap of 0.51 s after 0.99 s, where samples come'),
-        (rows(period=10.0), r'0.1 samples a second; expected .* is time_s in seconds\?'),
+        (changed(7, 0, ''), 'sample 7 is not after the one before, at 0.06 s: sort the rows'),
+        (
+            rows()[:99] + rows()[150:],
+            r'gap of 0.52 s after 0.98 s, .*: use one part \(--from, --to',
+        ),
+        (rows(period=150.0), r'0.00667 samples a second; expected .* is time_s in seconds\?'),
         ([line[:2] for line in rows()], 'line 2: found 2 cells, expected 3'),
+        ([[c.replace('.', ',') for c in line] for line in rows()], 'found 6 cells.* Separate col'),
         ([], 'expected a header and rows'),
     ],
 )
@@ -125,7 +192,7 @@ def test_wrong_rows_are_named(tmp_path, lines, words):
         ('time_s,angle/hinge [rad],command/motor [N m]', 'kinds: position, velocity, torque'),
         ('time_s,position/hinge [deg],command/motor [N m]', "found 'deg', expected rad or m"),
         ('time_s,position/hinge [rad],position/hinge [rad]', 'appears twice'),
-        ('time_s;position/hinge [rad];command/motor [N m]', 'are columns separated by commas'),
+        ('time_s position/hinge command/motor', 'are columns separated by commas'),
     ],
 )
 def test_wrong_columns_are_named(tmp_path, header, words):
