@@ -47,7 +47,7 @@ _EXAMPLES = {'pose': 'pose/block.x [m]', 'covariance': 'covariance/block.x.rx [m
 _COLUMN = re.compile(r'(?P<kind>[a-z]+)/(?P<of>.+) \[(?P<unit>[^]]+)\]')
 
 
-class Table(NamedTuple):
+class SignalTable(NamedTuple):
     """Times and the other columns (n,) by name, with NaN for empty cells; and what was changed."""
 
     path: Path
@@ -61,7 +61,7 @@ def read(path: Path) -> list[Signal]:
     return signals_of(load(path))
 
 
-def signals_of(table: Table) -> list[Signal]:
+def signals_of(table: SignalTable) -> list[Signal]:
     """Return the signals of a table; IdentificationError names a wrong column."""
     path, time, columns, _ = table
     signals, vectors = [], dict[tuple[str, str], dict[str, Array]]()
@@ -81,7 +81,7 @@ def signals_of(table: Table) -> list[Signal]:
     return signals + [_vector(path, *of, time, parts) for of, parts in vectors.items()]
 
 
-def load(path: Path, any_rate: bool = False) -> Table:
+def load(path: Path, any_rate: bool = False) -> SignalTable:
     """
     Return a table with times in s, without row numbers and rows that have no time.
 
@@ -100,7 +100,7 @@ def load(path: Path, any_rate: bool = False) -> Table:
         notes.append(f'{path}: dropped {np.sum(zero)} of {len(zero)} rows: their time is 0')
     if not columns:
         raise IdentificationError(f'{path}: no column except {_CLOCK}')
-    return Table(path, time, columns, notes)
+    return SignalTable(path, time, columns, notes)
 
 
 def _is_index(name: str, values: Array) -> bool:

@@ -18,6 +18,7 @@ from emppi_ros.tasks.task import Task
 _LEAST = 0.05  # m or rad beyond the motion explained by velocities
 _NOISE_SDS = 6.0  # Gaussian noise of 24 joints at 50 Hz exceeds it every few days
 _MEMORY = 50  # states, over which the noise is averaged
+_AHEAD_S = 0.2  # without a pose, objects move on for so long: later it is noise of velocities
 _GAP_S = 0.5  # positions are not integrated over longer gaps
 _AGREEING = 3  # poses off the track that agree with each other are a jump; fewer are outliers
 
@@ -165,7 +166,9 @@ class Estimator:
             raise StaleInputError(f'no pose received yet of: {", ".join(missing)}')
 
     def _track(self, name: str, stamp: float) -> Track:
-        return tracking.predict(self._task.tracked[name], self._tracks[name], stamp)
+        track = self._tracks[name]
+        reached = min(stamp, track.stamp + _AHEAD_S)
+        return tracking.predict(self._task.tracked[name], track, reached)._replace(stamp=stamp)
 
 
 class JumpDetector:

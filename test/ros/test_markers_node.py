@@ -141,10 +141,14 @@ def test_objects_are_looked_at_without_the_planners_help(graph):
     harness.spin_until(lambda: len(heard) > 3, 60.0)
     assert planner.session.candidates is None
     place = planner.task.start().qpos[planner.task.objects['block'].qpos :][:3]
-    (box,) = [m for m in heard[-1].markers if m.ns == 'objects']
-    middle = np.mean([[p.x, p.y, p.z] for p in box.points], axis=0)
-    # the tracker's noise: 2 mm, six sigma; nothing is armed, so nothing moved
-    np.testing.assert_allclose(middle, place, atol=0.012)
+
+    def is_there():
+        (box,) = [m for m in heard[-1].markers if m.ns == 'objects']
+        middle = np.mean([[p.x, p.y, p.z] for p in box.points], axis=0)
+        # the tracker's noise: 2 mm, six sigma; nothing is armed, so nothing moved
+        return np.allclose(middle, place, atol=0.012)
+
+    harness.spin_until(is_there, 60.0)  # a busy machine draws it by old poses, where it may be now
 
 
 def test_a_detected_change_is_shown_beside_the_robot_and_then_removed(graph):

@@ -186,7 +186,7 @@ class ControllerMonitor:
             return False
         if self._deviations or self._sent_at < self._interrupted_until:
             return True
-        return self._silence() > max(_SILENT_S, _MISSED * self._usual_interval())
+        return self._silence() > self._longest_s
 
     def _silence(self) -> float:
         """Return for how long no state has arrived [s], but for interruptions of this process."""
@@ -222,7 +222,7 @@ class ControllerMonitor:
     def _take_state(self, data: bytes, sent_ns: int, _received_ns: int) -> None:
         self._newest, self._count = data, self._count + 1
         sent_at = sent_ns * 1e-9
-        if _SILENT_S < (gap := sent_at - self._sent_at) < _ACTIVE_S:
+        if self._longest_s < (gap := sent_at - self._sent_at) < _ACTIVE_S:
             self._gaps.append((time.monotonic(), gap))
         self._sent_at = sent_at
 
@@ -235,9 +235,11 @@ class ControllerMonitor:
         elapsed = last[1] - first[1]
         return (last[0] - first[0]) / elapsed if elapsed > 0.0 else math.inf
 
-    def _usual_interval(self) -> float:
-        """Return the median interval between states [s]: longer ones are silences."""
-        return median_low(self._intervals) if self._intervals else 0.0
+    @property
+    def _longest_s(self) -> float:
+        """Interval between states [s] that is no silence: by their median."""
+        usual = median_low(self._intervals) if self._intervals else 0.0
+        return max(_SILENT_S, _MISSED * usual)
 
     def _deviates(self) -> bool:
         """Return whether the controller's reference is not what was sent for its time."""

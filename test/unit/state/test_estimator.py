@@ -199,3 +199,13 @@ def test_noise_is_no_jump_and_a_reset_is_one(sd):
     moved = [s._replace(qpos=s.qpos + turned) for s in states[:3]]
     for before, after in zip(states[:3], moved, strict=True):
         assert detector.update(0.02, before, after)
+
+
+def test_an_object_without_poses_is_not_carried_on_by_its_velocity_for_long(estimator):
+    for k in range(100):
+        estimator.add_pose('block', 0.02 * k, _pose(x=0.01 * k))  # 0.5 m/s, up to 1.98 s
+    places = []
+    for stamp in (1.98, 2.08, 2.18, 3.0):
+        _joints(estimator, stamp)
+        places.append(estimator.state(stamp).qpos[estimator._task.objects['block'].qpos])
+    np.testing.assert_allclose(np.diff(places), [0.05, 0.05, 0.0], atol=2e-3)
