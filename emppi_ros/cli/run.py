@@ -84,6 +84,7 @@ def run(options: argparse.Namespace) -> None:
         trace = loop.run(options.duration, not options.no_stop, advance)
     summary = summarize(loop, options.controller, options.seed)
     summary['ended'] = run_table.describe_end(summary)
+    summary['intervals'] = calibration_record.describe(task, options.task, options.prior)
     record = recording.of_trace(trace)
     if options.out is not None:
         reports.write_plots(task, record, summary, options.out)
@@ -98,7 +99,6 @@ def run(options: argparse.Namespace) -> None:
             beside = synthetic_video.write(options.depth, task, record, options.seed, advance)
         summary['depth'] = str(options.depth)
         summary['true_poses'] = str(beside)
-    summary['intervals'] = calibration_record.describe(task, options.task, options.prior)
     if options.save is not None:
         prior = prior_file.from_belief(
             task.name, task.parameters, loop.filter.belief, {'seed': options.seed}
