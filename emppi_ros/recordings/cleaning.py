@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.recordings.signals import MIN_SAMPLES, Signal, longest_step
+from emppi_ros.recordings.signals import MIN_SAMPLES, Signal, longest_step, usual_step
 
 Rows = npt.NDArray[np.intp]
 Span = tuple[float, float]  # s since the start of a recording
@@ -135,13 +135,12 @@ def _drop_nan(signals: Sequence[Signal]) -> tuple[list[Signal], list[str]]:
 def _order(signals: Sequence[Signal], start: float) -> tuple[Rows, list[str]]:
     """Return the rows of signals of one clock to keep, in the order of their times, and notes."""
     time, where = signals[0].time, source(signals[0].where)
-    steps = np.diff(time)
-    if not np.any(steps):
+    if not np.any(np.diff(time)):
         raise IdentificationError(
             f'{where}: all {len(time)} rows have one stamp: the driver does not set it: record '
             'from one that does, or give a table with the times of the samples'
         )
-    near = max(_LATE * float(np.median(np.abs(steps[steps != 0.0]))), _LATE_S)
+    near = max(_LATE * usual_step(time), _LATE_S)
     rows, notes = _drop_strays(time, -near, longest_step(time))
     back = np.flatnonzero(np.diff(time[rows]) < -near) + 1
     pieces = np.split(rows, back)

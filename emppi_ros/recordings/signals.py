@@ -54,11 +54,15 @@ class Signal(NamedTuple):
         return float(np.median(np.diff(self.time)))
 
 
+def usual_step(time: Array) -> float:
+    """Return the median time between samples at times (n,), in any order; 0 if all are equal."""
+    steps = np.abs(np.diff(time))
+    return float(np.median(steps[steps > 0.0])) if np.any(steps > 0.0) else 0.0
+
+
 def longest_step(time: Array) -> float:
     """Return the longest time between samples at times (n,), in any order, that is no gap."""
-    steps = np.abs(np.diff(time))
-    usual = float(np.median(steps[steps > 0.0])) if np.any(steps > 0.0) else 0.0
-    return max(_MAX_GAP * usual, _MAX_GAP_S)
+    return max(_MAX_GAP * usual_step(time), _MAX_GAP_S)
 
 
 def covariance_matrices(values: Array) -> Array:

@@ -21,7 +21,7 @@ from emppi_ros.core import paths
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError, import_optional
 from emppi_ros.recordings.cleaning import unset
-from emppi_ros.recordings.signals import UNITS, Signal
+from emppi_ros.recordings.signals import UNITS, Signal, usual_step
 
 SUFFIXES = ('.csv', '.parquet')
 _CLOCK = 'time_s'
@@ -113,8 +113,7 @@ def _is_index(name: str, values: Array) -> bool:
 
 def _seconds(time: Array) -> tuple[Array, str]:
     """Return times (n,) in seconds, and a note if they were in another unit, told by the steps."""
-    steps = np.abs(np.diff(time))
-    usual = float(np.median(steps[steps > 0.0])) if np.any(steps > 0.0) else 0.0
+    usual = usual_step(time)
     for unit, (factor, low, high) in _SUBUNITS.items():
         if low <= usual <= high:
             return time * factor, (

@@ -86,6 +86,7 @@ class ControllerMonitor:
         self._count, self._counted = 0, deque[tuple[int, float]](maxlen=_HISTORY)
         self._heard_at = -math.inf  # s, when the newest state was taken
         self._intervals = deque[float](maxlen=_HISTORY)  # s, between states
+        self._longest_s = _SILENT_S  # interval between states that is no silence: by their median
         self._sent = TimeSeries('trajectories', _SPAN_S, reach_s=math.inf)  # positions in force
         self._gap: Array | None = None  # (joints,) of arm and reference at the newest state
         self._deviations = 0  # states in a row with another reference than what was sent
@@ -216,6 +217,8 @@ class ControllerMonitor:
                 self._intervals.append(
                     (now - self._heard_at) / (self._count - self._counted[-1][0])
                 )
+            usual = median_low(self._intervals) if self._intervals else 0.0
+            self._longest_s = max(_SILENT_S, _MISSED * usual)
             self._counted.append((self._count, stamp))
             self._heard_at = now
 
@@ -234,12 +237,6 @@ class ControllerMonitor:
         first, last = self._counted[0], self._counted[-1]
         elapsed = last[1] - first[1]
         return (last[0] - first[0]) / elapsed if elapsed > 0.0 else math.inf
-
-    @property
-    def _longest_s(self) -> float:
-        """Interval between states [s] that is no silence: by their median."""
-        usual = median_low(self._intervals) if self._intervals else 0.0
-        return max(_SILENT_S, _MISSED * usual)
 
     def _deviates(self) -> bool:
         """Return whether the controller's reference is not what was sent for its time."""
