@@ -42,7 +42,7 @@ def test_the_demo_runs_a_task_and_reports(task, tmp_path):
         'misfit', 'collapsed', 'reinjected', 'changes', 'unresolved',
     }  # fmt: skip
     # how many depends on the machine: a late belief publishes fewer
-    assert summary['belief_updates'] == len(record.belief_times) > 1
+    assert summary['belief_updates'] == len(record.belief_times) > 0
     assert summary['plan_ms']['p50'] > 0.0 and summary['bridge_period_ms']['p50'] > 0.0
     for figures in summary['parameters'].values():
         assert np.isfinite([figures['mean'], figures['sd'], figures['true']]).all()
