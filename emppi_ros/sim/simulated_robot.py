@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Pose, to_quaternion, to_rotation
+from emppi_ros.model import scene
 from emppi_ros.model.parameters import delay_column
 from emppi_ros.sim import true_model
 from emppi_ros.sim.true_parameters import TrueParameters
@@ -92,6 +93,7 @@ class SimulatedRobot:
         self._commands: deque[tuple[float, Array]] = deque()  # with the time of their effect
         if self._task.robot.command == 'position':
             self._apply(self.commanded_position)
+        scene.settle_activations(self.model, self.data.ctrl, self.data.act)
         mujoco.mj_forward(self.model, self.data)
         self._steps, self._speed = 0, self.data.qvel.copy()
         self._rng = np.random.default_rng([self._seed, 1])
@@ -137,8 +139,11 @@ class SimulatedRobot:
 
     @property
     def commanded_position(self) -> Array:
-        """True position of the commanded joints (joints,)."""
-        return self.data.qpos[self._task.map.qpos][self._task.commanded_rows]
+        """True position of what each command moves (joints,)."""
+        joints = self._task.map
+        return self._task.commanded_state(
+            self.data.qpos[joints.qpos], self.data.qvel[joints.qvel]
+        )[0]
 
     def copy_joint_positions(self, other: 'SimulatedRobot') -> None:
         """Place the robot, at rest, where another one is; move objects that it would touch."""

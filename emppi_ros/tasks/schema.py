@@ -382,10 +382,11 @@ class SimulationConfig:
         allowed=f'a factor from {_SMALLEST:g} to {_LARGEST:g} for each object',
         doc='factors of the size of free objects made of primitive geoms; their mass stays',
     )
-    residual_monitor: bool = key(
-        True,
+    residual_monitor: bool | None = key(
+        None,
         doc='whether `emppi run` stops an arm that does not follow its commands; false if its '
-        'simulated servos yield to what it pushes',
+        'simulated servos yield to what it pushes; default: true unless it is commanded by '
+        'position',
     )
 
     def __post_init__(self) -> None:

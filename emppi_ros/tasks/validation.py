@@ -190,5 +190,6 @@ def _rest(task: Task) -> Array:
     """Return the controls (nu,) at rest in the initial state."""
     rest = np.zeros(task.model.nu)
     if task.robot.command == 'position':
-        rest[task.map.ctrl] = np.array(task.robot.home)[task.commanded_rows]
+        home = np.array(task.robot.home)
+        rest[task.map.ctrl] = task.commanded_state(home, np.zeros_like(home))[0]
     return rest
