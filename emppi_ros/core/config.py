@@ -2,7 +2,8 @@
 YAML to frozen, validated dataclasses.
 
 `load(path)` reads a mapping; `build(cls, mapping, where)` turns it into a frozen dataclass
-and validates every value against its type annotation and its `check`. A `ConfigError` states
+and validates every value against its type annotation and its `check`. A list in place of a mapping
+is its first element, with the others in its key `also`, if it has that key. A `ConfigError` states
 the file, line and key, the value found and the values allowed.
 """
 
@@ -132,9 +133,11 @@ def build(cls: type[T], data: object, where: str) -> T:
 
 
 def _build(cls: type[T], data: object, where: str) -> T:
+    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    if 'also' in fields and isinstance(data, list) and data and isinstance(data[0], Mapping):
+        data = {**data[0], 'also': data[1:]}
     if not isinstance(data, Mapping):
         raise ConfigError(f'{where}: expected a mapping of keys, found {_show(data)}')
-    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     for name in data:
         if name not in fields:
             raise ConfigError(f'{where}: {unknown("key", name, fields)}')

@@ -21,6 +21,7 @@ KINDS = {  # type, and name of the count in MjModel
     'geom': (mujoco.mjtObj.mjOBJ_GEOM, 'ngeom'),
     'site': (mujoco.mjtObj.mjOBJ_SITE, 'nsite'),
     'sensor': (mujoco.mjtObj.mjOBJ_SENSOR, 'nsensor'),
+    'tendon': (mujoco.mjtObj.mjOBJ_TENDON, 'ntendon'),
     'actuator': (mujoco.mjtObj.mjOBJ_ACTUATOR, 'nu'),
     'keyframe': (mujoco.mjtObj.mjOBJ_KEY, 'nkey'),
     'camera': (mujoco.mjtObj.mjOBJ_CAMERA, 'ncam'),

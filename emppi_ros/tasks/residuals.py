@@ -92,6 +92,31 @@ class Distance:
 
 
 @dataclass(frozen=True)
+class Distances:
+    """Vectors from several frames to as many others, such as corners; norm: their RMS [m]."""
+
+    of: tuple[str, ...] = key(doc='sites, bodies or geoms')
+    to: tuple[str, ...] = key(doc='as many')
+    axes: str = _axes()
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError unless frames come in pairs."""
+        if len(self.of) != len(self.to) or not self.of:
+            raise ConfigError(f'of, to: {len(self.of)} and {len(self.to)} names, expected pairs')
+
+    def bind(self, model: mujoco.MjModel) -> Residual:
+        """Find all frames."""
+        pairs = zip(self.of, self.to, strict=True)
+        residuals = [Distance(of, to, axes=self.axes).bind(model) for of, to in pairs]
+        scale = 1.0 / math.sqrt(len(residuals))
+        names = {name for residual in residuals for name in residual.fields}
+        return Residual(
+            tuple(sorted(names)),
+            lambda f: scale * np.concatenate([r.evaluate(f) for r in residuals], axis=-1),
+        )
+
+
+@dataclass(frozen=True)
 class Height:
     """Height of a site, body or geom above `value`, along the world's z axis [m]."""
 
@@ -325,6 +350,7 @@ class FollowingError:
 # YAML name -> its keys
 RESIDUALS: dict[str, type[ResidualConfig]] = {
     'distance': Distance,
+    'distances': Distances,
     'height': Height,
     'behind': Behind,
     'push_point': PushPoint,

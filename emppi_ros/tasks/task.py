@@ -21,7 +21,7 @@ from emppi_ros.priors.joint_prior import JointPrior
 from emppi_ros.robots import held_joints, scene_limits
 from emppi_ros.robots.robot import Robot, RobotMap, bind, load_robot
 from emppi_ros.tasks import model_task, objects, schema
-from emppi_ros.tasks.cost import Stage, bind_probe, bind_residual, bind_stages
+from emppi_ros.tasks.cost import Stage, bind_condition, bind_probe, bind_residual, bind_stages
 from emppi_ros.tasks.residuals import Residual, norm
 
 _MESHES = (mujoco.mjtGeom.mjGEOM_MESH.value, mujoco.mjtGeom.mjGEOM_SDF.value)
@@ -103,9 +103,7 @@ class Task:
         self.tracked = {name: item.settings for name, item in tracked.items()}
         self.stages = bind_stages(self.model, file) if stages is None else stages
         self.probe_cost = bind_probe(self.model, file)
-        self.success: Residual = success or bind_residual(
-            self.model, file.success.residual, 'success: residual'
-        )
+        self.success: Residual = success or bind_condition(self.model, file.success, 'success')
         self.lost: Residual | None = None
         if file.targets and file.targets.lost:
             lost = file.targets.lost.residual
@@ -236,8 +234,7 @@ class Task:
             if name not in truth and name not in default:
                 raise ConfigError(f'simulation: truth: missing parameter {name!r}')
         for i, waiting in enumerate(simulation.changes_when):
-            where = f'simulation: changes_when[{i}]: when: residual'
-            bind_residual(self.model, waiting.when.residual, where)
+            bind_condition(self.model, waiting.when, f'simulation: changes_when[{i}]: when')
         for i, change in enumerate(simulation.changes):
             parameter = parameters[change.parameter]
             if not parameter.lower <= change.to <= parameter.upper:
@@ -255,6 +252,15 @@ class Task:
             if name not in self.robot.commanded:
                 known = unknown('commanded joint', name, self.robot.commanded)
                 raise ConfigError(f'simulation: joint_friction: {known}')
+        for name, ranges in self.simulation.starts.items():
+            if name not in self.tracked:
+                known = unknown('object', name, self.tracked)
+                raise ConfigError(f'simulation: starts: {known}')
+            unused = ('joint',) if name in self.objects else ('x', 'y', 'yaw')
+            for field in unused:
+                if any(getattr(ranges, field)):
+                    motion = 'free' if name in self.objects else 'jointed'
+                    raise ConfigError(f'simulation: starts: {name}: {field}: it is {motion}')
         for name in self.simulation.sizes:
             if name not in self.objects:
                 known = unknown('free object', name, self.objects)
