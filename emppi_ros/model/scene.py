@@ -199,6 +199,16 @@ def actuators_of(model: mujoco.MjModel, joint: int) -> list[int]:
     return np.flatnonzero(by_joint & (model.actuator_trnid[:, 0] == joint)).tolist()
 
 
+def start(model: mujoco.MjModel) -> npt.NDArray[np.float64]:
+    """Return the first keyframe, else qpos0, with joints moved into their ranges (nq,)."""
+    qpos = np.array(model.key_qpos[0] if model.nkey else model.qpos0)
+    for joint in range(model.njnt):
+        if is_scalar(model, joint) and model.jnt_limited[joint]:
+            address = model.jnt_qposadr[joint]
+            qpos[address] = np.clip(qpos[address], *model.jnt_range[joint])
+    return qpos
+
+
 def kinematics(model: mujoco.MjModel, qpos: npt.NDArray[np.float64]) -> mujoco.MjData:
     """Return data with the poses of all bodies and cameras in a configuration (nq,)."""
     data = mujoco.MjData(model)

@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.model import scene
 from emppi_ros.robots import robot_from_model
 from emppi_ros.robots.robot import Robot
 
@@ -21,14 +22,17 @@ def describe(
     """
     Return the arm of a model at its first keyframe, with limits [rad/s, rad/s^2] of a data sheet.
 
+    Without limits of velocity those of velocity commands apply.
+
     ConfigError names the limits that are missing, and the joints that they are for.
     """
-    qpos = robot_from_model.start(model)
+    qpos = scene.start(model)
     robot = robot_from_model.describe(model, qpos, name, arm_only=True)
     joints, missing = robot.commanded, []
     for key, values in (('velocity', velocity), ('acceleration', acceleration)):
         if not values:
-            missing.append(f'--{key}')
+            if key == 'acceleration' or robot.command != 'velocity':  # else that of the controls
+                missing.append(f'--{key}')
         elif len(values) not in (1, len(joints)):
             raise ConfigError(
                 f'--{key}: {len(values)} values, expected 1 or {len(joints)}, in the order '

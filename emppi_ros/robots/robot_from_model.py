@@ -17,16 +17,6 @@ _RISE_S = 0.05  # from rest to the limit of velocity
 _JOINT = mujoco.mjtTrn.mjTRN_JOINT.value
 
 
-def start(model: mujoco.MjModel) -> Array:
-    """Return the first keyframe, else qpos0, with joints moved into their ranges (nq,)."""
-    qpos = np.array(model.key_qpos[0] if model.nkey else model.qpos0)
-    for joint in range(model.njnt):
-        if scene.is_scalar(model, joint) and model.jnt_limited[joint]:
-            address = model.jnt_qposadr[joint]
-            qpos[address] = np.clip(qpos[address], *model.jnt_range[joint])
-    return qpos
-
-
 def describe(
     model: mujoco.MjModel,
     qpos: Array,

@@ -189,7 +189,7 @@ def _keys(settings: object, default: Mapping[str, Any]) -> dict[str, Any]:
 def _start(model: mujoco.MjModel, start: npt.ArrayLike | None) -> Array:
     """Return the initial qpos (nq,): as given, else that of the model."""
     if start is None:
-        return robot_from_model.start(model)
+        return scene.start(model)
     qpos = np.array(start, dtype=float)
     if qpos.shape != (model.nq,) or not np.isfinite(qpos).all():
         raise ConfigError(f'start: shape {qpos.shape}, expected {model.nq} finite values (nq)')

@@ -455,6 +455,9 @@ class TaskFile:
     description: str = key('', doc='one sentence, shown by `emppi tasks`')
     probe: ProbeConfig = key(ProbeConfig(), doc='what `emppi run --probe` does')
     view: ViewConfig | None = key(None, doc='camera, in place of `overview` in the scene')
+    scene_root: str = key(
+        '', doc='folder, from this file, that holds meshes beside the folder of the scene'
+    )
     scene_without: tuple[str, ...] = key((), doc='bodies of the scene to remove')
     scene_without_gravcomp: tuple[str, ...] = key(
         (), doc="bodies of the scene whose weight the robot's controller does not hold"

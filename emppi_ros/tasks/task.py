@@ -320,9 +320,11 @@ def task_text(name: str, robot: str = '') -> str:
     path = paths.find_config('tasks', name)
     data = config.load(path)
     file = config.build(schema.TaskFile, data, str(path))
-    changed = {}
-    scene_file, root = paths.find_scene(file.scene, path.parent)
-    if root is None and not scene_file.is_relative_to(paths.ASSETS):
+    changed: dict[str, str] = {}
+    scene_file, root = paths.find_scene(file.scene, path.parent, file.scene_root)
+    if file.scene_root:
+        changed = {'scene': str(scene_file.resolve()), 'scene_root': str(root)}
+    elif root is None and not scene_file.is_relative_to(paths.ASSETS):
         changed['scene'] = str(scene_file.resolve())
     for key, given, of_task in (('robot', robot, file.robot), ('prior', '', file.prior)):
         value, beside = given or of_task, None if given else path.parent
@@ -353,7 +355,7 @@ def _make(data: dict[str, Any], where: str, folder: Path | None) -> Task:
     file = config.build(schema.TaskFile, data, where)
     try:
         robot = prefix_errors('robot', load_robot, file.robot, folder)
-        scene_file = prefix_errors('scene', paths.find_scene, file.scene, folder)
+        scene_file = prefix_errors('scene', paths.find_scene, file.scene, folder, file.scene_root)
     except EmppiError as error:
         raise config.located(error, where, data) from None
     return bind_task(data, where, robot, scene_file)
