@@ -153,8 +153,8 @@ class ClosedLoop:
 
     def _measurement(self, reading: JointReading) -> Measurement:
         """Return the part of a joint state that the bridge uses."""
-        stamp, rows = reading.stamp, self.task.commanded_rows
-        return Measurement(stamp, stamp, reading.position[rows], reading.velocity[rows])
+        state = self.task.commanded_state(reading.position, reading.velocity)
+        return Measurement(reading.stamp, reading.stamp, *state)
 
     def _measure_poses(self) -> None:
         """Give the tracked poses that have arrived to planner and belief."""
@@ -298,11 +298,14 @@ class SupervisedLoop(ClosedLoop):
 
 def _monitor_config(task: Task) -> MonitorConfig:
     """Return the thresholds of the bridge node, except for what simulated robots exceed."""
-    if not task.file.real_time:  # hands with noisier sensors and faster fingers than any robot
+    # hands have noisier sensors and faster fingers than any robot; a model alone describes none
+    if not task.file.real_time or not task.has_file:
         return MonitorConfig(**{field.name: _OFF for field in dataclasses.fields(MonitorConfig)})
-    if not task.simulation.residual_monitor:  # soft servos yield to what is pushed hard
-        return MonitorConfig(residual_rad_per_s=_OFF)
-    return MonitorConfig()
+    config = MonitorConfig(beyond_limits_rad=_OFF)  # limits of simulated joints are soft
+    monitored = task.simulation.residual_monitor
+    if monitored is None:  # simulated servos of position lag and yield more than real ones
+        monitored = task.robot.command != 'position'
+    return config if monitored else dataclasses.replace(config, residual_rad_per_s=_OFF)
 
 
 def single_model(task: Task, controller: str, truth: Array) -> Array | None:

@@ -138,7 +138,6 @@ class Predictor:
         """Create the models; `fine` allows predictions with `fine_substep_s`."""
         self._task, self._config = task, task.belief
         self._ensemble = Ensemble(task.model, task.parameters, models, 1, threads)
-        self._order = np.argsort(task.map.ctrl)
         self._joints = _joints(task)
         self._fine = Ensemble(task.model, task.parameters, 1, 1, threads=1) if fine else None
 
@@ -202,7 +201,7 @@ class Predictor:
         interval = stamp - last[0]
         count = math.ceil(interval / substep_s - 1e-6)
         rows = in_steps(commands, last[0], interval, count, ensemble.delays)
-        return ensemble.predict(last[1], rows[..., self._order], interval / count)
+        return ensemble.predict(last[1], self._task.map.controls(rows), interval / count)
 
     def compare(self, predicted: State, observation: Observation) -> list[Deviation]:
         """Return the deviations of predictions from measurements."""

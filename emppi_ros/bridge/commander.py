@@ -20,6 +20,7 @@ from emppi_ros.bridge.monitors import Measurement, MonitorConfig, MonitorState
 from emppi_ros.bridge.state_machine import Machine, Phase
 from emppi_ros.core.config import non_negative, positive
 from emppi_ros.core.errors import ArmError, ConfigError
+from emppi_ros.robots import continuous_joints
 from emppi_ros.robots.plan import Plan
 from emppi_ros.robots.robot import Robot
 
@@ -194,8 +195,9 @@ class Commander:
         """Take a measurement of the commanded joints; commands start from the first one."""
         config, robot = self._tolerated, self._robot
         self._monitor = monitors.measure(config, robot, self._monitor, measurement)
-        if not self._monitor.used:
+        if not self._monitor.used or self._monitor.last is None:
             return
+        measurement = self._monitor.last
         velocity, self._measured_at = measurement.velocity, measurement.time
         self.position, moves = measurement.position, np.max(np.abs(velocity)) > _MOVING
         self._moved_at = measurement.time if moves else self._moved_at
@@ -210,8 +212,14 @@ class Commander:
 
     def receive(self, plan: Plan) -> None:
         """Take a checked plan that starts on this clock; ignore it unless plans are followed."""
-        if self.machine.engaged:
-            self._plans = self._plans.add(plan)
+        if not self.machine.engaged:
+            return
+        rows = self._robot.continuous
+        if len(rows) and self._robot.command == 'position' and len(plan.values):
+            # the planner may count turns from another start
+            start = continuous_joints.nearest(plan.values[0], self.position, rows)
+            plan = plan._replace(values=plan.values + (start - plan.values[0]))
+        self._plans = self._plans.add(plan)
 
     def enable(self, now: float, enabled: bool) -> None:
         """Take the state of the operator's enabling switch."""

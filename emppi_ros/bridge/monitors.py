@@ -17,6 +17,7 @@ import numpy.typing as npt
 from emppi_ros.bridge import faults
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.core.config import positive
+from emppi_ros.robots import continuous_joints
 from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
@@ -85,6 +86,8 @@ def measure(
 ) -> MonitorState:
     """Return the state after a measurement; check its `fault` and `used` every time."""
     time, stamp, last = measurement.time, measurement.stamp, state.last
+    if len(robot.continuous):
+        measurement = _unwrap(robot, last, measurement)
     if stamp != 0.0:
         older = state.newest_stamp - stamp
         if state.newest_stamp != 0.0 and 0.0 <= older <= REORDERED_S:
@@ -138,6 +141,18 @@ def command(
     return state._replace(
         commanded=CommandWindow(times, values, lowest - allowed, highest + allowed)
     )
+
+
+def _unwrap(robot: Robot, last: Measurement | None, measurement: Measurement) -> Measurement:
+    """Return a measurement whose continuous joints continue the last, or are near home."""
+    position = measurement.position
+    if last is None:
+        home = dict(zip(robot.joints, robot.home, strict=True))
+        start = np.array([home[name] for name in robot.commanded])
+        position = continuous_joints.nearest(position, start, robot.continuous)
+    else:
+        position = continuous_joints.unwrap(position, last.position, robot.continuous)
+    return measurement._replace(position=position)
 
 
 def _equal(a: Measurement, b: Measurement) -> bool:

@@ -69,11 +69,16 @@ class RecordedEnsemble(Ensemble):
     last: Rollouts
 
     def rollout(
-        self, start: State, controls: Array, record: Sequence[str], applied: Array | None = None
+        self,
+        start: State,
+        controls: Array,
+        record: Sequence[str],
+        applied: Array | None = None,
+        before: Array | None = None,
     ) -> Records:
         """Simulate as `Ensemble` does."""
         self.last = Rollouts(start, controls)
-        return super().rollout(start, controls, record, applied)
+        return super().rollout(start, controls, record, applied, before)
 
 
 class RecordedPlanner(Planner):

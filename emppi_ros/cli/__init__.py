@@ -20,6 +20,7 @@ INVALID, INTERRUPTED = 2, 130
 # switching the task, for example, does not wait for the imports of benchmarks
 MODULES = {
     'tasks': ('tasks', 'check', 'task'),
+    'robot': ('robot',),
     'run': ('run',),
     'calibrate': ('calibrate',),
     'view': ('view',),

@@ -78,6 +78,7 @@ def check_task(options: argparse.Namespace) -> None:
             p.name: {'field': p.field, 'of': p.of, 'lower': p.lower, 'upper': p.upper}
             for p in task.parameters
         },
+        **({'held': task.held} if task.held else {}),
         'objects': {name: settings.body for name, settings in task.tracked.items()},
         'planner': {
             'models': planner.models,

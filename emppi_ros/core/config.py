@@ -2,7 +2,8 @@
 YAML to frozen, validated dataclasses.
 
 `load(path)` reads a mapping; `build(cls, mapping, where)` turns it into a frozen dataclass
-and validates every value against its type annotation and its `check`. A `ConfigError` states
+and validates every value against its type annotation and its `check`. A list in place of a mapping
+is its first element, with the others in its key `also`, if it has that key. A `ConfigError` states
 the file, line and key, the value found and the values allowed.
 """
 
@@ -25,6 +26,7 @@ __all__ = [
 ]  # fmt: skip
 T = TypeVar('T')
 
+UNBOUNDED = 1e6  # instead of infinity, which no text format and no solver likes
 MAX_INT = 1_000_000_000  # larger integers are rejected
 _ANGLE = re.compile(r'pi\b|\b(deg|rad)')  # as rosparam and xacro read them
 LENGTH_TOLERANCE = 0.01  # of quaternions, which were rounded when printed
@@ -46,9 +48,14 @@ def key(
     *,
     check: Callable[[Any], bool] | None = None,
     allowed: str | Choices = '',
+    bounded: bool = True,
 ) -> Any:
-    """Return a dataclass field with a check, a text for the allowed values, and a description."""
-    metadata = {'check': check, 'allowed': allowed, 'doc': doc}
+    """
+    Return a dataclass field with a check, a text for the allowed values, and a description.
+
+    In a list that is not `bounded`, `.inf` reads as UNBOUNDED.
+    """
+    metadata = {'check': check, 'allowed': allowed, 'doc': doc, 'bounded': bounded}
     if isinstance(default, (dict, list)):
         return dataclasses.field(default_factory=lambda: default, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -126,9 +133,11 @@ def build(cls: type[T], data: object, where: str) -> T:
 
 
 def _build(cls: type[T], data: object, where: str) -> T:
+    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    if 'also' in fields and isinstance(data, list) and data and isinstance(data[0], Mapping):
+        data = {**data[0], 'also': data[1:]}
     if not isinstance(data, Mapping):
         raise ConfigError(f'{where}: expected a mapping of keys, found {_show(data)}')
-    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     for name in data:
         if name not in fields:
             raise ConfigError(f'{where}: {unknown("key", name, fields)}')
@@ -136,7 +145,10 @@ def _build(cls: type[T], data: object, where: str) -> T:
     values = {}
     for name, field in fields.items():
         if name in data:
-            values[name] = _convert(data[name], hints[name], f'{where}: {name}')
+            given = data[name]
+            if not field.metadata.get('bounded', True) and isinstance(given, list):
+                given = [UNBOUNDED * math.copysign(1, v) if _is_infinite(v) else v for v in given]
+            values[name] = _convert(given, hints[name], f'{where}: {name}')
             check = field.metadata.get('check')
             if check and values[name] is not None and not check(values[name]):
                 allowed = field.metadata['allowed']
@@ -149,6 +161,10 @@ def _build(cls: type[T], data: object, where: str) -> T:
         return cls(**values)
     except ConfigError as error:  # raised by __post_init__: contradicting keys
         raise ConfigError(f'{where}: {error}') from None
+
+
+def _is_infinite(value: object) -> bool:
+    return isinstance(value, float) and math.isinf(value)
 
 
 def _convert(value: Any, hint: Any, where: str) -> Any:

@@ -54,11 +54,12 @@ def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
     return share() / 'config' / kind / f'{name}.yaml'
 
 
-def find_scene(name: str, beside: Path | None = None) -> SceneFile:
+def find_scene(name: str, beside: Path | None = None, root: str = '') -> SceneFile:
     """
     Return an MJCF file, from the folder `beside` or from the assets of this package.
 
-    `package://NAME/FILE.xml` names a file of an installed Python package; it is not imported.
+    `package://NAME/FILE.xml` names a file of a ROS package, or of an installed Python package,
+    which is not imported. `root` is a folder that holds all files of the scene, from `beside`.
     """
     if '..' in Path(name).parts:
         raise ConfigError(
@@ -70,18 +71,24 @@ def find_scene(name: str, beside: Path | None = None) -> SceneFile:
     folders = [folder for folder in (beside, ASSETS) if folder is not None]
     for folder in folders:
         if os.path.isfile(folder / name):
-            return SceneFile(folder / name)
+            return SceneFile(folder / name, (folder / root).resolve() if root else None)
     listed = sorted(path.name for folder in folders for path in folder.glob('*.xml'))
     raise ConfigError(unknown('scene', name, listed))
 
 
 def _in_package(package: str, name: str) -> SceneFile:
     """Return a file of an installed Python package."""
+    for prefix in filter(None, os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)):
+        if os.path.isfile((folder := Path(prefix) / 'share' / package) / name):
+            return SceneFile(folder / name, folder)
     spec = importlib.util.find_spec(package) if package.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:
         extra = _EXTRAS.get(package)
         hint = f": pip install 'emppi_ros[{extra}]'" if extra else ''
-        raise ConfigError(f'Python package {package!r} is not installed{hint}')
+        raise ConfigError(
+            f'package {package!r} is no installed Python package{hint}, nor a ROS package of a '
+            'sourced workspace'
+        )
     root = Path(spec.submodule_search_locations[0])
     if not os.path.isfile(root / name):
         raise ConfigError(f'Python package {package!r} has no file {name!r}')

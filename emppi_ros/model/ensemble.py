@@ -58,6 +58,7 @@ class Ensemble:
         self.batch = Batch(model, models * rollouts, threads)
         self._timesteps = self.batch.expand('opt.timestep')
         self._views = State(*map(self.batch.bind, State._fields))  # of all simulations, live
+        self._activations = self.batch.bind('act') if model.na else None
         self._theta = np.full((models, len(self.parameters)), np.nan)
         self._delay = registry.delay_column(self.parameters)
         self._buffers: dict[str, npt.NDArray[Any]] = {}  # for the last size only
@@ -117,12 +118,18 @@ class Ensemble:
         self._theta = theta.copy()
 
     def rollout(
-        self, start: State, controls: Array, record: Sequence[str], applied: Array | None = None
+        self,
+        start: State,
+        controls: Array,
+        record: Sequence[str],
+        applied: Array | None = None,
+        before: Array | None = None,
     ) -> Records:
         """
         Simulate controls (M, K, substeps, nu) and record MjData fields at each physics step.
 
-        `applied` (M, K, substeps, nv) are external generalized forces (`qfrc_applied`).
+        `applied` (M, K, substeps, nv) are external generalized forces (`qfrc_applied`). Filters of
+        actuators have settled at the controls `before` (nu,), by default the first ones.
 
         The start is (nq,) for all, (M, nq) per model, or (M, K, nq) per rollout. As in `mj_step`,
         derived fields (xpos, sensordata, ...) are those before a physics step; qpos and qvel are
@@ -134,7 +141,7 @@ class Ensemble:
         flat = controls.reshape(self.models * self.rollouts, *controls.shape[2:])
         if self._size != (size := (flat.shape[1], tuple(record))):
             self._size, self._buffers = size, {}
-        diverged = self._run(start, flat, record, spec)
+        diverged = self._run(start, flat, record, spec, before=before)
         shape = (self.models, self.rollouts)
         fields = {k: v.reshape(*shape, *v.shape[1:]) for k, v in self._buffers.items()}
         return Records(fields, diverged)
@@ -166,11 +173,15 @@ class Ensemble:
         record: Sequence[str] = (),
         spec: int = _CONTROL,
         stride: int = 1,
+        before: Array | None = None,
     ) -> npt.NDArray[np.bool_]:
         """Run every `stride`-th simulation; return which diverged, (M, K / stride)."""
         ids = None if stride == 1 else np.arange(0, self.batch.nsim, stride)
         steps = controls.shape[1]
         self.set_state(start, stride)
+        if self._activations is not None:
+            settled = controls[:, 0] if before is None else before
+            scene.settle_activations(self.model, settled, self._activations[::stride])
         try:
             with np.errstate(all='ignore'):
                 self._buffers |= self.batch.rollout(

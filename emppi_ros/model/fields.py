@@ -35,7 +35,7 @@ class Access(NamedTuple):
 class Field(NamedTuple):
     """A field of a MuJoCo model, or of its inputs, that can be uncertain."""
 
-    kind: str  # of the object in `of`: body, geom, joint or actuator; '' without an object
+    kind: str  # of the object in `of`: body, geom, joint, tendon or actuator; '' without one
     unit: str  # '' if it has none
     doc: str
     size: int = 1  # elements per object; 1 for a scalar
@@ -95,10 +95,67 @@ def _set_type(expand: Expand, model: mujoco.MjModel, index: int, _: int, values:
     expand('jnt_type')[:, index] = np.where(values > _HINGE_ABOVE, scene.HINGE, scene.SLIDE)
 
 
+def _set_size(
+    expand: Expand, model: mujoco.MjModel, index: int, element: int, values: Array
+) -> None:
+    """Write a size of a primitive geom, and the boxes and spheres around it; its mass stays."""
+    expand('geom_size')[:, index, element] = values
+    size = expand('geom_size')[:, index]
+    shape, (a, b, c) = int(model.geom_type[index]), size.T
+    boxes = {
+        _GEOM.mjGEOM_SPHERE.value: (a, a, a),
+        _GEOM.mjGEOM_CAPSULE.value: (a, a, a + b),
+        _GEOM.mjGEOM_CYLINDER.value: (a, a, b),
+        _GEOM.mjGEOM_ELLIPSOID.value: (a, b, c),
+        _GEOM.mjGEOM_BOX.value: (a, b, c),
+    }
+    if shape not in boxes:  # `size_elements` says so before
+        return
+    half = np.stack(boxes[shape], axis=-1)
+    expand('geom_aabb')[:, index, 3:] = half
+    reach = np.linalg.norm(half, axis=-1)
+    grown = np.maximum(reach - model.geom_rbound[index], 0.0)
+    expand('geom_rbound')[:, index] = reach
+    body = model.geom_bodyid[index]
+    first = model.body_bvhadr[body]
+    nodes = slice(first, first + model.body_bvhnum[body])
+    expand('bvh_aabb')[:, nodes, 3:] = model.bvh_aabb[nodes, 3:] + grown[:, None, None]
+
+
+def size_elements(model: mujoco.MjModel, geom: int) -> int:
+    """Return how many sizes the shape of a geom has; 0 for meshes, planes and height fields."""
+    return _SIZES.get(int(model.geom_type[geom]), 0)
+
+
+def _spring(model: mujoco.MjModel, index: int) -> int:
+    return int(model.jnt_qposadr[index])
+
+
+def _set_spring(expand: Expand, model: mujoco.MjModel, index: int, _: int, values: Array) -> None:
+    expand('qpos_spring')[:, _spring(model, index)] = values
+
+
+def _set_gravity(
+    expand: Expand, model: mujoco.MjModel, index: int, element: int, values: Array
+) -> None:
+    expand('opt.gravity')[:, element] = values
+
+
+_GEOM = mujoco.mjtGeom
+_SIZES = {
+    _GEOM.mjGEOM_SPHERE.value: 1,
+    _GEOM.mjGEOM_CAPSULE.value: 2,
+    _GEOM.mjGEOM_CYLINDER.value: 2,
+    _GEOM.mjGEOM_ELLIPSOID.value: 3,
+    _GEOM.mjGEOM_BOX.value: 3,
+}
 _MASS = Access(_elements('body_mass').read, _set_mass)
 _INERTIA = Access(lambda model, i, _: float(model.body_inertia[i].max()), _set_inertia)
 _GAIN = Access(_elements('actuator_gainprm').read, _set_gain)
 _TYPE = Access(lambda model, i, _: float(model.jnt_type[i] == scene.HINGE), _set_type)
+_SIZE = Access(_elements('geom_size').read, _set_size)
+_SPRING = Access(lambda model, i, _: float(model.qpos_spring[_spring(model, i)]), _set_spring)
+_GRAVITY = Access(lambda model, _, element: float(model.opt.gravity[element]), _set_gravity)
 _DELAY = Access(lambda *_: 0.0, lambda *_: None)
 DELAY = 'command_delay'
 LONGEST_DELAY_S = 0.5  # sessions keep commands for 1 s, and predict over at most 0.5 s
@@ -119,6 +176,13 @@ FIELDS: dict[str, Field] = {
         'geom', 's or none',
         'contacts: 0: time constant, 1: damping ratio, the smaller the more they bounce', 2, 0.0,
     ),
+    'geom_solimp': Field(
+        'geom', '', 'contacts: impedance, from 0: soft, to 1: hard; 0: at the surface, 1: deep', 5
+    ),
+    'geom_size': Field(
+        'geom', 'm', 'of a sphere, capsule, cylinder, ellipsoid or box; mass and inertia stay',
+        3, 0.0, access=_SIZE,
+    ),
     'jnt_type': Field('joint', '', '0: slide, 1: hinge', bends=True, access=_TYPE),
     'jnt_axis': Field('joint', '', 'direction in the frame of the body', 3, _ANY, bends=True),
     'jnt_articulation': Field(  # Abraham et al. 2020, V-B
@@ -127,12 +191,22 @@ FIELDS: dict[str, Field] = {
     ),
     'jnt_pos': Field('joint', 'm', 'position in the frame of the body', 3, _ANY),
     'jnt_stiffness': Field('joint', 'N/m or N m/rad', 'spring stiffness'),
+    'jnt_springref': Field(
+        'joint', 'm or rad', 'position at which the spring is at rest', floor=_ANY, access=_SPRING
+    ),
     'dof_damping': Field('joint', 'N s/m or N m s/rad', 'viscous damping'),
     'dof_frictionloss': Field('joint', 'N or N m', 'dry friction'),
     'dof_armature': Field('joint', 'kg or kg m^2', 'rotor inertia'),
+    'tendon_stiffness': Field('tendon', 'N/m', 'spring stiffness'),
+    'tendon_damping': Field('tendon', 'N s/m', 'viscous damping'),
+    'tendon_frictionloss': Field('tendon', 'N', 'dry friction'),
+    'actuator_gear': Field('actuator', '', 'ratio of its force to that of the drive', 6, _ANY),
     'actuator_gain': Field(
         'actuator', "the actuator's own", 'the feedback of a servo scales with it',
         floor=0.0, access=_GAIN,
+    ),
+    'gravity': Field(
+        '', 'm/s^2', 'acceleration of gravity, such as on a tilted table', 3, _ANY, access=_GRAVITY
     ),
     DELAY: Field(
         '', 's', 'time from a command to its effect; of all commands, without `of`',

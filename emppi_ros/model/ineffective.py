@@ -13,6 +13,9 @@ _DISABLE = mujoco.mjtDisableBit
 _FLAGS = {  # of <option><flag>, by field
     'geom_friction': ('contact', _DISABLE.mjDSBL_CONTACT),
     'geom_solref': ('contact', _DISABLE.mjDSBL_CONTACT),
+    'geom_solimp': ('contact', _DISABLE.mjDSBL_CONTACT),
+    'geom_size': ('contact', _DISABLE.mjDSBL_CONTACT),
+    'gravity': ('gravity', _DISABLE.mjDSBL_GRAVITY),
     'dof_frictionloss': ('frictionloss', _DISABLE.mjDSBL_FRICTIONLOSS),
     'dof_damping': ('damper', _DISABLE.mjDSBL_DAMPER),
     'jnt_stiffness': ('spring', _DISABLE.mjDSBL_SPRING),
@@ -30,7 +33,7 @@ def explain(model: mujoco.MjModel, parameters: Sequence[Parameter]) -> list[str]
             reason = f'{parameter.of!r} has no effect: the scene has <flag {flag}="disable"/>'
         elif parameter.field.startswith('body_'):
             reason = _explain_body(model, parameter)
-        elif parameter.field.startswith('geom_'):
+        elif parameter.field.startswith('geom_') and parameter.field != 'geom_size':
             reason = _explain_contacts(model, parameters, parameter)
         if reason:
             sentences.append(f'parameters: {parameter.name}: {parameter.field} of {reason}')

@@ -12,7 +12,7 @@ from emppi_ros.core.errors import ParameterError, SceneError
 from emppi_ros.core.paths import SceneFile
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
-from emppi_ros.model.fields import FIELDS
+from emppi_ros.model.fields import DELAY, FIELDS
 from emppi_ros.model.parameters import Parameter
 
 _TOLERANCE = 1e-5  # relative: MJCF has six digits, and inertia is computed from several
@@ -27,7 +27,7 @@ def to_text(file: SceneFile, parameters: Sequence[Parameter], theta: Array, step
     be loaded or written.
     """
     for parameter in parameters:
-        if not FIELDS[parameter.field].kind:
+        if parameter.field == DELAY:
             raise ParameterError(
                 f'{parameter.name}: {parameter.field} has no place in an MJCF file: leave it out'
             )
@@ -68,6 +68,9 @@ def to_xml(spec: mujoco.MjSpec, file: SceneFile, step_s: float) -> tuple[str, mu
 def _write(spec: mujoco.MjSpec, parameter: Parameter, changed: mujoco.MjModel) -> None:
     """Copy all attributes that a parameter affects from the model to the spec."""
     field, kind = parameter.field, FIELDS[parameter.field].kind
+    if field == 'gravity':
+        spec.option.gravity = changed.opt.gravity
+        return
     index = scene.find(changed, kind, parameter.of)
     item = getattr(spec, kind)(parameter.of)
     if field in ('body_mass', 'body_inertia', 'body_ipos'):
@@ -76,6 +79,8 @@ def _write(spec: mujoco.MjSpec, parameter: Parameter, changed: mujoco.MjModel) -
     elif field in ('jnt_type', 'jnt_axis', 'jnt_articulation'):
         item.type = mujoco.mjtJoint(int(changed.jnt_type[index]))
         item.axis = changed.jnt_axis[index]
+    elif field == 'jnt_springref':
+        item.springref = changed.qpos_spring[changed.jnt_qposadr[index]]
     elif field == 'actuator_gain':
         item.gainprm = changed.actuator_gainprm[index]
         item.biasprm = changed.actuator_biasprm[index]

@@ -104,7 +104,11 @@ def _places(
 ) -> list[Path]:
     """Return all candidate paths of a file; SceneError if one is outside the roots."""
     if not name.lower().endswith(suffixes):
-        raise SceneError(f'{name!r} does not end in one of {", ".join(suffixes)}')
+        remedy = ''
+        if name.lower().endswith('.urdf'):
+            scene = f'{name.rpartition("/")[2][:-5]}.xml'
+            remedy = f': convert it: emppi robot {name} --scene {scene} --out robot.yaml'
+        raise SceneError(f'{name!r} does not end in one of {", ".join(suffixes)}{remedy}')
     names = {name, name.rpartition('/')[2]}  # the latter with strippath of <compiler>
     places = [b / folder / n for b in set(bases) for folder in folders for n in names]
     for place in places:
@@ -118,7 +122,10 @@ def _inside(place: Path, roots: list[Path]) -> Path:
     real = place.resolve()
     for candidate in (lexical, real):
         if not any(candidate.is_relative_to(root) for root in roots):
-            raise SceneError(f'{place.name!r} resolves to {candidate}, outside of {roots[0]}')
+            raise SceneError(
+                f'{place.name!r} resolves to {candidate}, outside of {roots[0]}; if files of the '
+                'scene lie beside its folder, give `scene_root`'
+            )
     if real.exists() and not real.is_file():
         raise SceneError(f'{place.name!r} is not a regular file')
     return real

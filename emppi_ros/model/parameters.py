@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import copy
 from dataclasses import dataclass
 import math
+import operator
 
 import mujoco
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, ParameterError, SceneError, prefix_errors, unknown
 from emppi_ros.model import scene
-from emppi_ros.model.fields import DELAY, FIELDS, Expand, access
+from emppi_ros.model.fields import DELAY, FIELDS, Expand, access, size_elements
 
 AXES = 'jnt_axis', 'jnt_articulation'  # fields that write the axis of a joint
 _SCALING = 'body_mass', 'body_inertia', 'actuator_gain'  # other numbers scale with these
@@ -89,6 +90,15 @@ def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
                 f'{where}: {parameter.field} of {parameter.of!r} is 0 in the scene, and what '
                 'scales with it is unknown: give it a value there'
             )
+        if parameter.field == 'geom_size' and parameter.element >= (
+            sizes := size_elements(model, index)
+        ):
+            raise SceneError(
+                f'{where}: geom {parameter.of!r} has {sizes} sizes that can change: no element '
+                f'{parameter.element}'
+            )
+        if parameter.field == 'jnt_springref':
+            prefix_errors(where, scene.find_scalar, model, parameter.of)
         if FIELDS[parameter.field].bends:
             prefix_errors(where, _check_not_simple, model, parameter, index)
         field = AXES[0] if parameter.field in AXES else parameter.field
@@ -220,7 +230,7 @@ def set_parameters(
     model: mujoco.MjModel, nominal: mujoco.MjModel, parameters: Sequence[Parameter], theta: Array
 ) -> None:
     """Write theta (P,) into a copy of the nominal model; ParameterError if it is rejected."""
-    write(lambda name: getattr(model, name)[None], nominal, parameters, theta[None])
+    write(lambda name: operator.attrgetter(name)(model)[None], nominal, parameters, theta[None])
     try:
         mujoco.mj_setConst(model, mujoco.MjData(model))
     except scene.MUJOCO_ERRORS as error:

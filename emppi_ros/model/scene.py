@@ -1,6 +1,6 @@
 """Load MJCF scenes, and find named objects in models."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import hashlib
 from pathlib import Path
 import warnings
@@ -21,6 +21,7 @@ KINDS = {  # type, and name of the count in MjModel
     'geom': (mujoco.mjtObj.mjOBJ_GEOM, 'ngeom'),
     'site': (mujoco.mjtObj.mjOBJ_SITE, 'nsite'),
     'sensor': (mujoco.mjtObj.mjOBJ_SENSOR, 'nsensor'),
+    'tendon': (mujoco.mjtObj.mjOBJ_TENDON, 'ntendon'),
     'actuator': (mujoco.mjtObj.mjOBJ_ACTUATOR, 'nu'),
     'keyframe': (mujoco.mjtObj.mjOBJ_KEY, 'nkey'),
     'camera': (mujoco.mjtObj.mjOBJ_CAMERA, 'ncam'),
@@ -28,6 +29,11 @@ KINDS = {  # type, and name of the count in MjModel
 }
 POSITION_FIELDS = {'site': 'site_xpos', 'body': 'xpos', 'geom': 'geom_xpos'}  # of MjData
 ROTATION_FIELDS = {'site': 'site_xmat', 'body': 'xmat', 'geom': 'geom_xmat'}
+_FILTERS = (
+    mujoco.mjtDyn.mjDYN_NONE.value,
+    mujoco.mjtDyn.mjDYN_FILTER.value,
+    mujoco.mjtDyn.mjDYN_FILTEREXACT.value,
+)
 MAX_SIZE = 5000  # bodies, geoms or degrees of freedom; far more than can be planned online
 
 
@@ -39,6 +45,7 @@ def load_scene(
     targets: Sequence[str] = (),
     without_gravcomp: Sequence[str] = (),
     not_simple: Iterable[tuple[str, str]] = (),
+    edit: Callable[[mujoco.MjSpec, mujoco.MjModel], mujoco.MjModel] | None = None,
 ) -> mujoco.MjModel:
     """
     Return the compiled model of an MJCF file; SceneError if it is invalid.
@@ -50,7 +57,7 @@ def load_scene(
     removed with their subtrees. Bodies in `targets` lose their joints and become mocap bodies.
     The weight of bodies in `without_gravcomp` is not compensated. Bodies in `not_simple`, (kind,
     name) of a body or a joint of it, are compiled so that their inertia and axes may change (see
-    `compile_not_simple`).
+    `compile_not_simple`). `edit` may change the compiled scene, and returns the model to use.
     """
     mjcf_security.check(path, root)
     try:
@@ -71,6 +78,7 @@ def load_scene(
         with warnings.catch_warnings():  # in models of other packages
             warnings.filterwarnings('ignore', 'compiler attribute .* is deprecated', UserWarning)
             model = spec.compile()
+            model = edit(spec, model) if edit else model
     except (SceneError, ValueError, MemoryError, *MUJOCO_ERRORS) as error:
         raise SceneError(f'{path}: {error}') from None
     if max(model.nbody, model.ngeom, model.nv) > MAX_SIZE:
@@ -78,13 +86,31 @@ def load_scene(
             f'{path}: {model.nbody} bodies, {model.ngeom} geoms and {model.nv} degrees of '
             f'freedom; at most {MAX_SIZE} of each'
         )
-    if model.na:
-        raise SceneError(
-            f'{path}: {model.na} actuator activations; actuators with internal state '
-            '(dyntype) are not supported'
-        )
+    check_activations(model, str(path))
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
     return model
+
+
+def check_activations(model: mujoco.MjModel, where: str) -> None:
+    """Raise SceneError if an actuator has an internal state other than that of a filter."""
+    for actuator in range(model.nu):
+        if model.actuator_dyntype[actuator] not in _FILTERS:
+            kind = mujoco.mjtDyn(model.actuator_dyntype[actuator]).name.removeprefix('mjDYN_')
+            raise SceneError(
+                f'{where}: actuator {names(model, "actuator")[actuator]!r} has the internal state '
+                f'of dyntype {kind.lower()!r}; expected none, filter or filterexact'
+            )
+
+
+def settle_activations(
+    model: mujoco.MjModel, controls: npt.NDArray[np.float64], out: npt.NDArray[np.float64]
+) -> None:
+    """Write the activations (..., na) of filters that have settled at controls (..., nu)."""
+    for actuator in np.flatnonzero(model.actuator_actadr >= 0):
+        control = controls[..., actuator]
+        if model.actuator_ctrllimited[actuator]:
+            control = np.clip(control, *model.actuator_ctrlrange[actuator])
+        out[..., model.actuator_actadr[actuator]] = control
 
 
 def _body(spec: mujoco.MjSpec, name: str) -> mujoco.MjsBody:
@@ -171,6 +197,16 @@ def actuators_of(model: mujoco.MjModel, joint: int) -> list[int]:
     """Return the actuators that drive a joint."""
     by_joint = model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT.value
     return np.flatnonzero(by_joint & (model.actuator_trnid[:, 0] == joint)).tolist()
+
+
+def start(model: mujoco.MjModel) -> npt.NDArray[np.float64]:
+    """Return the first keyframe, else qpos0, with joints moved into their ranges (nq,)."""
+    qpos = np.array(model.key_qpos[0] if model.nkey else model.qpos0)
+    for joint in range(model.njnt):
+        if is_scalar(model, joint) and model.jnt_limited[joint]:
+            address = model.jnt_qposadr[joint]
+            qpos[address] = np.clip(qpos[address], *model.jnt_range[joint])
+    return qpos
 
 
 def kinematics(model: mujoco.MjModel, qpos: npt.NDArray[np.float64]) -> mujoco.MjData:

@@ -82,7 +82,6 @@ class PlanPreview:
         self.ensemble = Ensemble(task.model, task.parameters, task.planner.models, 1, threads=1)
         self._point = trace_point(task)
         self._bodies = [scene.find(task.model, 'body', t.body) for t in task.tracked.values()]
-        self._order = np.argsort(task.map.ctrl)
 
     def predict(
         self,
@@ -108,8 +107,9 @@ class PlanPreview:
         delays = self.ensemble.delays
         late = [0.0] if delays is None else delays
         commands = np.array([[plan.at(time - delay) for time in times] for delay in late])
-        shape = self.ensemble.models, *commands.shape[1:]
-        controls = np.broadcast_to(commands[..., self._order], shape)[:, None]
+        controls = self._task.map.controls(commands)
+        shape = self.ensemble.models, *controls.shape[1:]
+        controls = np.broadcast_to(controls, shape)[:, None]
         fields = {self._point.field, 'xipos', *(cost.record if cost else ())}
         records = self.ensemble.rollout(start, controls, sorted(fields))
         points = trace_positions(records, self._point, config.substeps)[:, 0]

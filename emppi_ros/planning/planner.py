@@ -11,7 +11,6 @@ import functools
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import AllDivergedError, ConfigError
@@ -65,10 +64,7 @@ class Planner(Measurements):
         self.ensemble = Ensemble(task.model, task.parameters, count, rollouts, self.config.threads)
         self._period = 1.0 / self.config.rate_hz
         self._limits = task.robot.control_limits(self.config.step_s)
-        # commanded joints -> model controls; a slice avoids a copy if both have the same order
-        order = np.argsort(task.map.ctrl)
-        same = np.array_equal(order, np.arange(len(order)))
-        self._order: slice | npt.NDArray[np.intp] = slice(None) if same else order
+        self._spread = task.map.controls  # commands of joints -> controls of all actuators
         self._log_weights = np.full(count, -math.log(count))
         self._controls: Array | None = None
         self._variance: Array | None = None  # of the noise of the last plan's steps, if it adapts
@@ -233,9 +229,9 @@ class Planner(Measurements):
         substep, delays = self.settings.step_s / self.settings.substeps, self.ensemble.delays
         ahead = start - stamp if delays is None else start - stamp + delays
         count = max(0, math.ceil(np.max(ahead) / substep - 1e-6))
-        replayed = np.empty((0, len(self._first)))
+        replayed = np.empty((0, self.task.map.nu))
         if count:  # the commands that act before those of this plan
-            replayed = in_steps(commands, stamp, ahead, count, delays)[..., self._order]
+            replayed = self._spread(in_steps(commands, stamp, ahead, count, delays))
         if tracks:
             state = articulation.fit_state(self.task, self.ensemble, state, tracks)
         return self.ensemble.predict(state, replayed, ahead / max(count, 1))
@@ -244,12 +240,12 @@ class Planner(Measurements):
         self, config: PlannerConfig, cost: Cost, begin: State, applied: Array, controls: Array
     ) -> Costs:
         """Return the costs of controls (M, K, H, nu); keep the paths of the trace point."""
-        coarse, previous = controls[..., self._order], applied[self._order]
+        coarse, previous = self._spread(controls), self._spread(applied)
         fine = interpolation.upsample(coarse, previous, config.substeps, config.interpolation)
         point, informed = self.trace_point, config.information_weight > 0.0
         record = {*cost.record, *(self._measurements.record if informed else ())}
         record |= set() if point is None else {point.field}
-        records = self.ensemble.rollout(begin, fine, sorted(record))
+        records = self.ensemble.rollout(begin, fine, sorted(record), before=previous)
         if point is not None:
             self._traces = trace_positions(records, point, config.substeps)
         costs = cost.evaluate(records, begin, config.substeps)

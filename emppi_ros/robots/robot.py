@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+import functools
 import math
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core import config, paths
-from emppi_ros.core.arrays import Array
+from emppi_ros.core.arrays import Array, Ints
 from emppi_ros.core.config import fraction, key, one_of, registered
-from emppi_ros.core.errors import ConfigError, JointStateError, SceneError
+from emppi_ros.core.errors import ConfigError, JointStateError, SceneError, unknown
 from emppi_ros.model import scene
 from emppi_ros.robots import franka_limits
 
+_CONTINUOUS = 8.0 * math.pi  # rad
 _LARGEST = 1e6  # rad, m, rad/s, m/s, N m or N: no robot measures more
 # Names of backends, and whether the simulator takes their commands. `emppi_ros/nodes/backends` has
 # a module of each name.
@@ -27,8 +29,13 @@ BACKENDS = {'forward': True, 'trajectory': True, 'franky': False, 'dry-run': Fal
 class PositionLimits:
     """Lowest and highest position of each joint [rad or m]."""
 
-    lower: tuple[float, ...] = key(doc='one value per commanded joint [rad or m]')
-    upper: tuple[float, ...] = key(doc='one value per commanded joint [rad or m]')
+    lower: tuple[float, ...] = key(
+        doc='one value per commanded joint [rad or m]; -.inf if it turns endlessly',
+        bounded=False,
+    )
+    upper: tuple[float, ...] = key(
+        doc='one value per commanded joint [rad or m]; .inf if it turns endlessly', bounded=False
+    )
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ class Robot:
 
     name: str = key(doc='name of the robot in messages')
     joints: tuple[str, ...] = key(doc='measured joints, as named in the scene')
-    commanded: tuple[str, ...] = key(doc='joints that commands move')
+    commanded: tuple[str, ...] = key(doc='those of `joints` that commands move')
     command: str = one_of('velocity', 'position', 'effort', doc='quantity that is commanded')
     home: tuple[float, ...] = key(doc='start position of `joints` [rad or m]')
     limits: JointLimits = key(doc='limits of `commanded`')
@@ -106,6 +113,11 @@ class Robot:
         doc='names of `joints` in joint states, controllers and URDF, in the same order, such as '
         'with a prefix; default: as in the scene',
     )
+    held: Mapping[str, float] = key(
+        {},
+        doc='where joints that no command moves are held, such as those of a gripper: name in the '
+        'scene -> position [rad or m]; default: as in the first keyframe of the scene',
+    )
     frame: str = key('world', doc='frame of tracked poses, at the base of the model')
     topics: Topics = key(Topics(), doc="of the robot's own controllers")
     backend: str = registered(BACKENDS, default='forward', doc='interface to the robot')
@@ -116,8 +128,6 @@ class Robot:
             given = getattr(self, name)
             if len(set(given)) != len(given) or not (given or name == 'ros_joints'):
                 raise ConfigError(f'{name}: needs at least one name, without duplicates')
-        if other := [name for name in self.commanded if name not in self.joints]:
-            raise ConfigError(f'commanded: {other[0]!r} is not one of joints')
         n, limits = len(self.commanded), self.limits
         lower, upper = limits.position.lower, limits.position.upper
         efforts = n if limits.effort or self.command == 'effort' else 0
@@ -141,7 +151,10 @@ class Robot:
         if any(a >= b for a, b in zip(lower, upper, strict=True)):
             raise ConfigError('limits: position: every lower must be below its upper')
         for name, low, high in zip(self.commanded, lower, upper, strict=True):
-            if not low <= (home := self.home[self.joints.index(name)]) <= high:
+            if (
+                name in self.joints
+                and not low <= (home := self.home[self.joints.index(name)]) <= high
+            ):
                 raise ConfigError(
                     f'home: {home:g} of {name} is not between lower {low:g} and upper {high:g}'
                 )
@@ -153,6 +166,12 @@ class Robot:
                 'on its own there. Set `accept_custom_limits: true` to use them anyway'
             )
 
+    @functools.cached_property
+    def continuous(self) -> Ints:
+        """Indices of the commanded joints that turn without end: by more than four turns."""
+        position = self.limits.position
+        return np.flatnonzero(np.subtract(position.upper, position.lower) > _CONTINUOUS)
+
     @property
     def measured_names(self) -> tuple[str, ...]:
         """Names of `joints` in messages."""
@@ -162,7 +181,7 @@ class Robot:
     def commanded_names(self) -> tuple[str, ...]:
         """Names of `commanded` in messages to and from controllers, and in the URDF."""
         names = dict(zip(self.joints, self.measured_names, strict=True))
-        return tuple(names[joint] for joint in self.commanded)
+        return tuple(names.get(joint, joint) for joint in self.commanded)
 
     @property
     def custom_limits(self) -> tuple[str, ...]:
@@ -193,12 +212,26 @@ class RobotMap(NamedTuple):
     qpos: npt.NDArray[np.intp]  # of `joints`
     qvel: npt.NDArray[np.intp]
     ctrl: npt.NDArray[np.intp]  # of `commanded`
+    nu: int  # actuators of the model
+
+    def controls(self, commands: Array) -> Array:
+        """Return the controls (..., nu) of commands (..., joints); other actuators get 0."""
+        if np.array_equal(self.ctrl, np.arange(self.nu)):
+            return commands
+        controls = np.zeros((*commands.shape[:-1], self.nu))
+        controls[..., self.ctrl] = commands
+        return controls
 
 
 def load_robot(name: str, beside: Path | None = None) -> Robot:
     """Return a robot from config/robots, or from a YAML file (`beside` the task's, or a path)."""
     path = paths.find_config('robots', name, beside)
-    return config.build(Robot, config.load(path), str(path))
+    data = config.load(path)
+    robot = config.build(Robot, data, str(path))
+    if other := [joint for joint in robot.commanded if joint not in robot.joints]:
+        error = ConfigError(f'{path}: commanded: {unknown("joint", other[0], robot.joints)}')
+        raise config.located(error, str(path), data)
+    return robot
 
 
 def bind(robot: Robot, model: mujoco.MjModel) -> RobotMap:
@@ -207,27 +240,42 @@ def bind(robot: Robot, model: mujoco.MjModel) -> RobotMap:
     for index, name in zip(joints, robot.joints, strict=True):
         if not scene.is_scalar(model, index):
             raise SceneError(f'joint {name!r} of robot {robot.name!r} must be a hinge or slide')
-    ctrl = []
+    ctrl = commanded_actuators(robot, model)
+    return RobotMap(
+        np.array(model.jnt_qposadr[joints]),
+        np.array(model.jnt_dofadr[joints]),
+        np.array(ctrl),
+        int(model.nu),
+    )
+
+
+def commanded_actuators(robot: Robot, model: mujoco.MjModel) -> list[int]:
+    """Return the actuator of each commanded joint; SceneError if it has none of this kind."""
+    chosen, known = [], scene.names(model, 'actuator')
     for name in robot.commanded:
+        if name not in robot.joints:
+            if name not in known:
+                raise SceneError(
+                    f'commanded: {name!r} is neither one of joints nor an actuator of the scene'
+                )
+            chosen.append(known.index(name))
+            continue
         actuators = scene.actuators_of(model, scene.find(model, 'joint', name))
-        if len(actuators) != 1:
+        kinds = [command_of(model, actuator) for actuator in actuators]
+        if kinds.count(robot.command) == 1:
+            chosen.append(actuators[kinds.index(robot.command)])
+        elif len(actuators) == 1:
             raise SceneError(
-                f'joint {name!r} has {len(actuators)} actuators, expected 1; '
-                f'actuators: {", ".join(scene.names(model, "actuator"))}'
-            )
-        if (kind := command_of(model, actuators[0])) != robot.command:
-            raise SceneError(
-                f'actuator {scene.names(model, "actuator")[actuators[0]]!r} is a {kind} servo, '
+                f'actuator {known[actuators[0]]!r} is a {kinds[0]} servo, '
                 f'but robot {robot.name!r} commands {robot.command}'
             )
-        ctrl += actuators
-    if len(ctrl) != model.nu:
-        raise SceneError(
-            f'the scene has {model.nu} actuators, robot {robot.name!r} commands {len(ctrl)}'
-        )
-    return RobotMap(
-        np.array(model.jnt_qposadr[joints]), np.array(model.jnt_dofadr[joints]), np.array(ctrl)
-    )
+        else:
+            raise SceneError(
+                f'joint {name!r} has {len(actuators)} actuators, of which '
+                f'{kinds.count(robot.command)} take a {robot.command}, expected 1; actuators: '
+                f'{", ".join(known)}'
+            )
+    return chosen
 
 
 def select_joints(

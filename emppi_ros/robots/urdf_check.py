@@ -133,14 +133,15 @@ def _read(text: str) -> _Reader:
 
 def _read_limits(name: str, joint: _Joint) -> tuple[dict[str, float], list[str]]:
     """Return the limits of a joint by key of `_LIMITS`, and what is wrong with the joint."""
-    if joint.kind not in _MOVING:
+    endless = joint.kind == 'continuous'
+    if joint.kind not in _MOVING and not endless:
         kind = _clip(joint.kind) or 'of no type'
         return {}, [f'joint {name!r} is {kind} in the URDF; expected {" or ".join(_MOVING)}']
     if joint.limit is None:
-        return {}, [f'joint {name!r} has no <limit> in the URDF']
+        return {}, [] if endless else [f'joint {name!r} has no <limit> in the URDF']
     written = {'lower': '0', 'upper': '0', 'velocity': '', **joint.limit}  # URDF's defaults
     limits, problems = dict[str, float](), list[str]()
-    for key in _LIMITS:
+    for key in ('velocity',) if endless else _LIMITS:
         try:
             limits[key] = finite(written[key])
         except ValueError:

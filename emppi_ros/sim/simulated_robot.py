@@ -12,10 +12,11 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Pose, to_quaternion, to_rotation
+from emppi_ros.model import scene
 from emppi_ros.model.parameters import delay_column
 from emppi_ros.sim import true_model
 from emppi_ros.sim.true_parameters import TrueParameters
-from emppi_ros.tasks.cost import bind_residual
+from emppi_ros.tasks.cost import bind_condition
 from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.residuals import norm
@@ -71,7 +72,7 @@ class SimulatedRobot:
         true_model.set_truth(self.model, self._nominal, task, self.truth)
         self._drake = self._make_engine()
         self._residuals = [
-            bind_residual(self.model, one.when.residual, f'simulation: changes_when[{i}]: when')
+            bind_condition(self.model, one.when, f'simulation: changes_when[{i}]: when')
             for i, one in enumerate(self.schedule.pending)
         ]
         self.data = mujoco.MjData(self.model)
@@ -88,10 +89,11 @@ class SimulatedRobot:
         self.schedule, self._held = self._initial, HoldTimer()
         self._set_truth(0.0)
         mujoco.mj_resetData(self.model, self.data)
-        self.data.qpos[:], self.data.qvel[:] = true_model.start_state(self._task)
+        self._set_start()
         self._commands: deque[tuple[float, Array]] = deque()  # with the time of their effect
         if self._task.robot.command == 'position':
             self._apply(self.commanded_position)
+        scene.settle_activations(self.model, self.data.ctrl, self.data.act)
         mujoco.mj_forward(self.model, self.data)
         self._steps, self._speed = 0, self.data.qvel.copy()
         self._rng = np.random.default_rng([self._seed, 1])
@@ -137,8 +139,11 @@ class SimulatedRobot:
 
     @property
     def commanded_position(self) -> Array:
-        """True position of the commanded joints (joints,)."""
-        return self.data.qpos[self._task.map.qpos][self._task.commanded_rows]
+        """True position of what each command moves (joints,)."""
+        joints = self._task.map
+        return self._task.commanded_state(
+            self.data.qpos[joints.qpos], self.data.qvel[joints.qvel]
+        )[0]
 
     def copy_joint_positions(self, other: 'SimulatedRobot') -> None:
         """Place the robot, at rest, where another one is; move objects that it would touch."""
@@ -151,10 +156,18 @@ class SimulatedRobot:
 
     def reset_state(self) -> None:
         """Reset robot and objects to the start state; time continues."""
-        self.data.qpos[:], self.data.qvel[:] = true_model.start_state(self._task)
+        self._set_start()
         self.data.qacc_warmstart[:] = 0.0
         mujoco.mj_forward(self.model, self.data)
         self._pending.clear()
+
+    def _set_start(self) -> None:
+        """Write the start state, the same at each reset; objects start where nothing is."""
+        rng = np.random.default_rng([self._seed, 7])
+        self.data.qpos[:], self.data.qvel[:] = true_model.start_state(self._task, rng)
+        for name in self._task.simulation.starts:
+            if name in self._task.objects:
+                move_to_free_space(self.model, self.data, self._task.objects[name])
 
     def activate(self, equalities: Sequence[int]) -> None:
         """Activate only these equality constraints, a stage's grasp, and the scene's own."""

@@ -6,11 +6,14 @@ belief do not know.
 """
 
 import copy
+from dataclasses import fields
 
 import mujoco
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.arrays import Array
+from emppi_ros.core.pose import to_quaternion, to_rotation
 from emppi_ros.model.ensemble import State
 from emppi_ros.model.parameters import set_parameters
 from emppi_ros.tasks.task import Task
@@ -43,9 +46,22 @@ def set_truth(model: mujoco.MjModel, nominal: mujoco.MjModel, task: Task, truth:
             model.dof_frictionloss[model.dof_jntid == joint] += friction[parameter.of]
 
 
-def start_state(task: Task) -> State:
-    """Return the task's start state; objects of another size stand on what they stood on."""
+def start_state(task: Task, rng: np.random.Generator) -> State:
+    """
+    Return the task's start state, with objects that start at random places.
+
+    Objects of another size stand on what they stood on.
+    """
     start = task.start()
+    for name, ranges in task.simulation.starts.items():
+        x, y, yaw, joint = (rng.uniform(*getattr(ranges, f.name)) for f in fields(ranges))
+        if name in task.jointed:
+            start.qpos[task.jointed[name].qpos] += joint
+            continue
+        place = task.objects[name].qpos
+        start.qpos[place : place + 2] += x, y
+        turned = Rotation.from_euler('z', yaw) * to_rotation(start.qpos[place + 3 : place + 7])
+        start.qpos[place + 3 : place + 7] = to_quaternion(turned)
     if not task.simulation.sizes:
         return start
     data = mujoco.MjData(task.model)

@@ -10,6 +10,7 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import PoseError, StaleInputError, unknown
 from emppi_ros.core.pose import Pose
 from emppi_ros.model.ensemble import State
+from emppi_ros.robots import continuous_joints
 from emppi_ros.state import articulation, tracking
 from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.state.tracking import Track
@@ -71,11 +72,22 @@ class Estimator:
     def add_joints(self, stamp: float, position: Array, velocity: Array) -> None:
         """Add a joint state (n,), in the robot's order of joints, if it is newer than the last."""
         gain, last = self._task.file.joint_position_gain, self._joints.last_stamp
+        position = self._unwrap(position)
         if gain < 1.0 and 0.0 < stamp - last < _GAP_S:
             before, speed = np.split(self._joints.last, 2)
             predicted = before + 0.5 * (speed + velocity) * (stamp - last)
             position = predicted + gain * (position - predicted)
         self._joints.append(stamp, np.concatenate([position, velocity]))
+
+    def _unwrap(self, position: Array) -> Array:
+        """Return positions (n,) whose continuous joints continue the last ones."""
+        robot = self._task.robot
+        if not len(robot.continuous):
+            return position
+        rows = np.array(self._task.commanded_rows)[robot.continuous]
+        if self._joints.last_stamp == -math.inf:
+            return continuous_joints.nearest(position, np.array(robot.home), rows)
+        return continuous_joints.unwrap(position, self.joint_positions, rows)
 
     def add_pose(self, name: str, stamp: float, pose: Pose) -> Pose | None:
         """

@@ -18,9 +18,9 @@ from emppi_ros.core.config import non_negative, registered
 from emppi_ros.core.errors import ConfigError, closest, prefix_errors, unknown
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Records, State
-from emppi_ros.tasks.norms import NORMS, shorten, soften
-from emppi_ros.tasks.residuals import RESIDUALS, Residual
-from emppi_ros.tasks.schema import StageConfig, TaskFile
+from emppi_ros.tasks.norms import NORMS, l2, shorten, soften
+from emppi_ros.tasks.residuals import RESIDUALS, Fields, Residual
+from emppi_ros.tasks.schema import Condition, StageConfig, TaskFile
 
 
 class Costs(NamedTuple):
@@ -177,6 +177,30 @@ class Stage(NamedTuple):
     settings: StageConfig
 
 
+def bind_condition(model: mujoco.MjModel, condition: Condition, where: str) -> Residual:
+    """
+    Return a residual whose norm is below `condition.below` where all its conditions hold.
+
+    With one condition it is that residual. With several it is the largest ratio of a norm to its
+    threshold, times the threshold of the first.
+    """
+    first = bind_residual(model, condition.residual, f'{where}: residual')
+    others = [
+        (bind_residual(model, other.residual, f'{where}[{i}]: residual'), other.below)
+        for i, other in enumerate(condition.also, 1)
+    ]
+    if not others:
+        return first
+
+    def evaluate(fields: Fields) -> Array:
+        ratios = [l2(residual.evaluate(fields)) / below for residual, below in others]
+        worst = np.maximum.reduce([l2(first.evaluate(fields)) / condition.below, *ratios])
+        return condition.below * worst[..., None]
+
+    names = {name for residual in (first, *(r for r, _ in others)) for name in residual.fields}
+    return Residual(tuple(sorted(names)), evaluate)
+
+
 def bind_stages(model: mujoco.MjModel, file: TaskFile) -> tuple[Stage, ...]:
     """Return all stages; a task without stages has a single, unnamed one."""
     bound = []
@@ -185,7 +209,7 @@ def bind_stages(model: mujoco.MjModel, file: TaskFile) -> tuple[Stage, ...]:
         cost = Cost.bind(model, stage.cost, f'{where}cost')
         until = None
         if stage.until:
-            until = bind_residual(model, stage.until.residual, f'{where}until: residual')
+            until = bind_condition(model, stage.until, f'{where}until')
         grasp = tuple(
             prefix_errors(f'{where}grasp', scene.find, model, 'equality', name)
             for name in stage.grasp

@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from emppi_ros.core import config
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.errors import ConfigError, SceneError, unknown
+from emppi_ros.core.errors import ConfigError, unknown
 from emppi_ros.model import scene
 from emppi_ros.priors.distributions import Prior
-from emppi_ros.robots.robot import JointLimits, PositionLimits, Robot, command_of
+from emppi_ros.robots import robot_from_model
+from emppi_ros.robots.robot import Robot
 from emppi_ros.tasks import schema
 from emppi_ros.tasks.cost import Cost, Stage, Term
 from emppi_ros.tasks.planner_config import PlannerConfig
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
     from emppi_ros.tasks.task import Task
 
 StateFunction = Callable[['States'], npt.ArrayLike]
-_UNLIMITED = 1e6  # rad or m, of joints without a range
-_FASTEST = 100.0  # rad/s or m/s, of joints whose model has no limit of velocity
-_RISE_S = 0.05  # from rest to the limit of velocity
+_NOISE = 0.1  # rad or m: standard deviation for controls without a range
 _PROBED = (2, 3, 4)  # leading axes of the trial call of a function
 
 
@@ -81,14 +80,15 @@ def from_model(
     """
     Return a task from a compiled MuJoCo model and a cost in Python.
 
-    Every hinge and slide is measured, every joint with an actuator is commanded, within
-    its `ctrlrange` and `range`. Bodies with a free joint are tracked.
+    Every hinge and slide is measured; every actuator of the most frequent kind (position, velocity
+    or effort) is commanded, within its `ctrlrange` and the `range` of its joint, and others keep
+    their control of the first keyframe. Bodies with a free joint are tracked. The state of
+    actuators with a filter (`dyntype`) is taken to have settled at the start of a prediction.
 
     Parameters
     ----------
     model : mujoco.MjModel
-        The scene; it is copied. One actuator per commanded joint, all of one kind:
-        position, velocity or effort.
+        The scene; it is copied.
     cost : callable
         Maps states to one cost each: fields `x.qpos` (..., nq), `x.qvel` (..., nv),
         `x.ctrl` (..., nu) and any other array of MjData, to an array (...).
@@ -102,7 +102,8 @@ def from_model(
     hold_s : float
         Time for which `success` must hold [s].
     start : (nq,) array, optional
-        Initial positions; the first keyframe or `qpos0` if not given.
+        Initial positions; if not given, the first keyframe, else `qpos0`, moved into the joints'
+        ranges.
     objects : mapping, optional
         Tracked objects by name, with the keys of `objects` in YAML.
     truth : mapping, optional
@@ -125,10 +126,9 @@ def from_model(
     """
     model = copy.copy(model)
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
-    if model.na:
-        raise SceneError('model: actuators must not have activation dynamics (`dyntype`)')
+    scene.check_activations(model, 'model')
     qpos = _start(model, start)
-    robot = _robot(model, qpos, name)
+    robot = robot_from_model.describe(model, qpos, name)
     entries = {
         key: config.build(schema.ParameterConfig, _plain(value), f'parameters: {key}')
         for key, value in (parameters or {}).items()
@@ -146,7 +146,7 @@ def from_model(
         'scene': '',
         'robot': name,
         'success': {'residual': {}, 'below': 0.5, 'hold_s': hold_s},
-        'planner': _keys(planner, _planner(model)),
+        'planner': _keys(planner, _planner(model, robot)),
         'belief': _keys(belief, _belief(model)),
         'simulation': {**_keys(simulation, {}), 'truth': _plain(truths)},
         'cost': {'cost': {}},
@@ -187,61 +187,22 @@ def _keys(settings: object, default: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _start(model: mujoco.MjModel, start: npt.ArrayLike | None) -> Array:
-    """Return the initial qpos (nq,): as given, else of the first keyframe, else qpos0."""
+    """Return the initial qpos (nq,): as given, else that of the model."""
     if start is None:
-        return (model.key_qpos[0] if model.nkey else model.qpos0).copy()
+        return scene.start(model)
     qpos = np.array(start, dtype=float)
     if qpos.shape != (model.nq,) or not np.isfinite(qpos).all():
         raise ConfigError(f'start: shape {qpos.shape}, expected {model.nq} finite values (nq)')
     return qpos
 
 
-def _robot(model: mujoco.MjModel, qpos: Array, name: str) -> Robot:
-    """Return a robot of all hinges and slides, commanded through all actuators."""
-    joints = [j for j in range(model.njnt) if scene.is_scalar(model, j)]
-    names = scene.names(model, 'joint')
-    if not model.nu:
-        raise SceneError('model: has no actuators')
-    if any(model.actuator_trntype != mujoco.mjtTrn.mjTRN_JOINT.value):
-        raise SceneError('model: every actuator must drive a joint')
-    driven = [int(j) for j in model.actuator_trnid[:, 0]]
-    for joint in {*joints, *driven}:
-        if not names[joint]:
-            raise SceneError(f'model: joint {joint} needs a name')
-    command, *others = sorted({command_of(model, actuator) for actuator in range(model.nu)})
-    if others:
-        raise SceneError(f'model: actuators of several kinds: {", ".join([command, *others])}')
-    if not model.actuator_ctrllimited.all():
-        bad = scene.names(model, 'actuator')[int(np.argmin(model.actuator_ctrllimited))]
-        raise SceneError(f'model: actuator {bad!r} needs a ctrlrange')
-    control = model.actuator_ctrlrange
-    limited = model.jnt_limited[driven, None].astype(bool)
-    lower, upper = np.where(limited, model.jnt_range[driven], [-_UNLIMITED, _UNLIMITED]).T
-    if command == 'position':
-        lower, upper = np.maximum(lower, control[:, 0]), np.minimum(upper, control[:, 1])
-    largest = tuple(np.abs(control).min(axis=1).tolist())  # on either side of zero
-    velocity = largest if command == 'velocity' else (_FASTEST,) * len(driven)
-    return Robot(
-        name=name,
-        joints=tuple(names[j] for j in joints),
-        commanded=tuple(names[j] for j in driven),
-        command=command,
-        home=tuple(qpos[model.jnt_qposadr[joints]].tolist()),
-        limits=JointLimits(
-            PositionLimits(tuple(lower.tolist()), tuple(upper.tolist())),
-            velocity,
-            tuple(value / _RISE_S for value in velocity),
-            effort=largest if command == 'effort' else (),
-        ),
-        dynamics_factor=1.0,
-    )
-
-
-def _planner(model: mujoco.MjModel) -> dict[str, Any]:
+def _planner(model: mujoco.MjModel, robot: Robot) -> dict[str, Any]:
     """Return the default settings; the noise is an eighth of each control's range."""
     substeps = max(1, round(0.03 / model.opt.timestep))
     step_s = substeps * float(model.opt.timestep)
-    spread = np.ptp(model.actuator_ctrlrange, axis=1) / 8.0
+    limits = robot.control_limits(step_s)
+    spread = (limits.upper - limits.lower) / 8.0
+    spread = np.where(spread < robot_from_model.UNLIMITED / 8.0, spread, _NOISE)
     return {
         'models': 16,
         'rollouts': 8,

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.config import key, non_negative, one_of, positive
+from emppi_ros.core.config import key, non_negative, one_of, position, positive
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
 from emppi_ros.model import scene
 from emppi_ros.model.scene import POSITION_FIELDS, ROTATION_FIELDS, find_frame
@@ -58,22 +58,61 @@ def _axes() -> Any:
 
 @dataclass(frozen=True)
 class Distance:
-    """Vector from one site, body or geom to another, in the world frame [m]."""
+    """Vector from one site, body or geom to another, or to a point, in the world frame [m]."""
 
     of: str = key(doc=f'{_FRAME}; `geom:block` selects the kind')
-    to: str = key(doc=_FRAME)
+    to: str = key('', doc=f'{_FRAME}, or `point`')
+    point: tuple[float, ...] | None = position(
+        doc='a fixed point of the world instead of `to` [m]'
+    )
     axes: str = _axes()
 
+    def __post_init__(self) -> None:
+        """Raise ConfigError unless there is exactly one goal."""
+        if bool(self.to) == (self.point is not None):
+            raise ConfigError('to: give either `to` or `point`')
+
     def bind(self, model: mujoco.MjModel) -> Residual:
-        """Find both frames."""
-        (kind_a, a), (kind_b, b) = find_frame(model, self.of), find_frame(model, self.to)
-        field_a, field_b = POSITION_FIELDS[kind_a], POSITION_FIELDS[kind_b]
+        """Find the frames."""
+        kind_a, a = find_frame(model, self.of)
+        field_a = POSITION_FIELDS[kind_a]
+        if self.point is not None:
+            rows = ['xyz'.index(axis) for axis in self.axes]
+            goal = np.array(self.point)[rows]
+            return Residual((field_a,), lambda f: goal - f[field_a][..., a, rows])
+        kind_b, b = find_frame(model, self.to)
+        field_b = POSITION_FIELDS[kind_b]
         axes: list[int] | slice = ['xyz'.index(axis) for axis in self.axes]
         if self.axes in 'xyz':  # contiguous: a view is faster than a copy
             axes = slice('xyz'.index(self.axes[0]), 'xyz'.index(self.axes[-1]) + 1)
         return Residual(
             (field_a, field_b),
             lambda f: (f[field_b][..., b, :] - f[field_a][..., a, :])[..., axes],
+        )
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Vectors from several frames to as many others, such as corners; norm: their RMS [m]."""
+
+    of: tuple[str, ...] = key(doc='sites, bodies or geoms')
+    to: tuple[str, ...] = key(doc='as many')
+    axes: str = _axes()
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError unless frames come in pairs."""
+        if len(self.of) != len(self.to) or not self.of:
+            raise ConfigError(f'of, to: {len(self.of)} and {len(self.to)} names, expected pairs')
+
+    def bind(self, model: mujoco.MjModel) -> Residual:
+        """Find all frames."""
+        pairs = zip(self.of, self.to, strict=True)
+        residuals = [Distance(of, to, axes=self.axes).bind(model) for of, to in pairs]
+        scale = 1.0 / math.sqrt(len(residuals))
+        names = {name for residual in residuals for name in residual.fields}
+        return Residual(
+            tuple(sorted(names)),
+            lambda f: scale * np.concatenate([r.evaluate(f) for r in residuals], axis=-1),
         )
 
 
@@ -311,6 +350,7 @@ class FollowingError:
 # YAML name -> its keys
 RESIDUALS: dict[str, type[ResidualConfig]] = {
     'distance': Distance,
+    'distances': Distances,
     'height': Height,
     'behind': Behind,
     'push_point': PushPoint,

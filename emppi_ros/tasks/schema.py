@@ -60,11 +60,19 @@ class TrackedObjectConfig:
 
 @dataclass(frozen=True)
 class Condition:
-    """The norm of a residual stays below a threshold for some time."""
+    """The norm of a residual stays below a threshold for some time; a list of them: of each."""
 
     residual: Mapping[str, Any] = key(doc='a residual, without weights')
     below: float = positive(doc='threshold of its Euclidean norm, in its unit')
     hold_s: float = non_negative(0.0, doc='minimum time below the threshold')
+    also: tuple['Condition', ...] = key(
+        (), doc='further conditions that hold at the same time; in YAML the rest of a list'
+    )
+
+    def __post_init__(self) -> None:
+        """Check that the time is that of all conditions."""
+        if any(condition.hold_s for condition in self.also):
+            raise ConfigError('also: hold_s: give it with the first condition; it holds for all')
 
 
 @dataclass(frozen=True)
@@ -278,6 +286,15 @@ def check_order(changes: Sequence[ParameterChange]) -> None:
         last[change.parameter] = change
 
 
+def _range(unit: str) -> Any:
+    return key(
+        (0.0, 0.0),
+        check=lambda value: len(value) == 2 and value[0] <= value[1],
+        allowed='two numbers, the smaller first',
+        doc=f'lowest and highest difference [{unit}]',
+    )
+
+
 @dataclass(frozen=True)
 class ConditionalChange:
     """A change of a hidden true value when a condition holds, such as a grasp."""
@@ -286,6 +303,16 @@ class ConditionalChange:
     when: Condition = key(doc='when it starts, once; the one before it in the list comes first')
     to: Prior = key(doc='distribution of the new value')
     over_s: float = non_negative(0.0, doc='duration of a linear ramp to it; 0: a step')
+
+
+@dataclass(frozen=True)
+class StartConfig:
+    """Where an object starts, beside its place in the scene; free objects turn about vertical."""
+
+    x: tuple[float, ...] = _range('m')
+    y: tuple[float, ...] = _range('m')
+    yaw: tuple[float, ...] = _range('rad')
+    joint: tuple[float, ...] = _range('rad or m, of a jointed object')
 
 
 @dataclass(frozen=True)
@@ -382,10 +409,14 @@ class SimulationConfig:
         allowed=f'a factor from {_SMALLEST:g} to {_LARGEST:g} for each object',
         doc='factors of the size of free objects made of primitive geoms; their mass stays',
     )
-    residual_monitor: bool = key(
-        True,
+    starts: Mapping[str, StartConfig] = key(
+        {}, doc='object -> ranges of its start; a run draws from them by its seed'
+    )
+    residual_monitor: bool | None = key(
+        None,
         doc='whether `emppi run` stops an arm that does not follow its commands; false if its '
-        'simulated servos yield to what it pushes',
+        'simulated servos yield to what it pushes; default: true unless it is commanded by '
+        'position',
     )
 
     def __post_init__(self) -> None:
@@ -424,6 +455,9 @@ class TaskFile:
     description: str = key('', doc='one sentence, shown by `emppi tasks`')
     probe: ProbeConfig = key(ProbeConfig(), doc='what `emppi run --probe` does')
     view: ViewConfig | None = key(None, doc='camera, in place of `overview` in the scene')
+    scene_root: str = key(
+        '', doc='folder, from this file, that holds meshes beside the folder of the scene'
+    )
     scene_without: tuple[str, ...] = key((), doc='bodies of the scene to remove')
     scene_without_gravcomp: tuple[str, ...] = key(
         (), doc="bodies of the scene whose weight the robot's controller does not hold"

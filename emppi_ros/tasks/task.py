@@ -12,16 +12,16 @@ import yaml
 from emppi_ros.core import config, paths
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, EmppiError, SceneError, prefix_errors, unknown
+from emppi_ros.model import locked_joints, scene
 from emppi_ros.model import parameters as registry
-from emppi_ros.model import scene
 from emppi_ros.model.ensemble import State
 from emppi_ros.priors import prior_file
 from emppi_ros.priors.distributions import Prior
 from emppi_ros.priors.joint_prior import JointPrior
-from emppi_ros.robots import scene_limits
+from emppi_ros.robots import held_joints, scene_limits
 from emppi_ros.robots.robot import Robot, RobotMap, bind, load_robot
 from emppi_ros.tasks import model_task, objects, schema
-from emppi_ros.tasks.cost import Stage, bind_probe, bind_residual, bind_stages
+from emppi_ros.tasks.cost import Stage, bind_condition, bind_probe, bind_residual, bind_stages
 from emppi_ros.tasks.residuals import Residual, norm
 
 _MESHES = (mujoco.mjtGeom.mjGEOM_MESH.value, mujoco.mjtGeom.mjGEOM_SDF.value)
@@ -39,6 +39,9 @@ class Task:
         The P uncertain parameters: `name`, `unit`, `lower`, `upper`.
     prior : JointPrior
         Distribution of the parameters; `prior.sample(count, rng)` returns (count, P).
+    held : dict
+        Joints and actuators that no command moves, such as a gripper's: name -> constant position
+        [rad or m] or control.
     objects, jointed : dict
         Tracked objects with a free joint, and those with one hinge or slide, by name; `qpos` and
         `qvel` are their addresses in the state.
@@ -59,6 +62,7 @@ class Task:
         success: Residual | None = None,
         start: Array | None = None,
         scene_file: paths.SceneFile | None = None,
+        held: Mapping[str, float] | None = None,
     ) -> None:
         """Bind a task to its robot and model; see `load_task`, `parse_task` and `from_model`."""
         self.file, self.where = file, where
@@ -69,6 +73,10 @@ class Task:
         self._initial_qpos = model.qpos0 if start is None else start
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
         self.map: RobotMap = prefix_errors('robot', bind, self.robot, self.model)
+        self.held = {
+            **(held or {}),
+            **held_joints.hold_actuators(robot, model, self.start().qpos),
+        }
         prefix_errors('robot', scene_limits.check, self.robot, self.model)
         of_robot = {k: v for k, v in robot.parameters.items() if k not in file.parameters}
         parameters, priors = [], {}
@@ -95,9 +103,7 @@ class Task:
         self.tracked = {name: item.settings for name, item in tracked.items()}
         self.stages = bind_stages(self.model, file) if stages is None else stages
         self.probe_cost = bind_probe(self.model, file)
-        self.success: Residual = success or bind_residual(
-            self.model, file.success.residual, 'success: residual'
-        )
+        self.success: Residual = success or bind_condition(self.model, file.success, 'success')
         self.lost: Residual | None = None
         if file.targets and file.targets.lost:
             lost = file.targets.lost.residual
@@ -110,7 +116,7 @@ class Task:
                 raise ConfigError(f'belief: changes: of: {unknown("parameter", name, names)}')
         if file.view:
             prefix_errors('view: body', scene.find, self.model, 'body', file.view.body)
-        self.planner.variance(self.model.nu)
+        self.planner.variance(len(self.robot.commanded))
         self.truth = self._bind_truth({name: priors[name] for name in of_robot})
         self._check_unmodeled()
         self._check_measured()
@@ -140,7 +146,7 @@ class Task:
         changed = copy.copy(self)
         changed.file, changed.data = config.build(schema.TaskFile, data, self.where), data
         changed.planner, changed.belief = changed.file.planner, changed.file.belief
-        changed.planner.variance(self.model.nu)
+        changed.planner.variance(len(self.robot.commanded))
         changed.stages = bind_stages(self.model, changed.file)
         changed.probe_cost = bind_probe(self.model, changed.file)
         return changed
@@ -156,13 +162,35 @@ class Task:
     @property
     def commanded_rows(self) -> list[int]:
         """Indices of the commanded joints among the robot's joints."""
-        return [self.robot.joints.index(name) for name in self.robot.commanded]
+        joints = self.robot.joints
+        return [joints.index(name) for name in self.robot.commanded if name in joints]
+
+    def commanded_state(self, position: Array, velocity: Array) -> tuple[Array, Array]:
+        """
+        Return position and velocity of what each command moves, from those of all joints.
+
+        For commands of tendons, these are the lengths of their actuators and the rates of them.
+        """
+        rows = self.commanded_rows
+        if len(rows) == len(self.robot.commanded):
+            return position[rows], velocity[rows]
+        data = mujoco.MjData(self.model)
+        data.qpos[:] = self._initial_qpos
+        data.qpos[self.map.qpos], data.qvel[self.map.qvel] = position, velocity
+        mujoco.mj_fwdPosition(self.model, data)
+        mujoco.mj_fwdVelocity(self.model, data)
+        return data.actuator_length[self.map.ctrl], data.actuator_velocity[self.map.ctrl]
 
     def visual_model(self) -> mujoco.MjModel:
         """Return the model with visual geoms, for rendering; its states are those of `model`."""
         if self._scene_file is None:
             return copy.copy(self.model)
-        return _load_scene(self.file, self.robot, self._scene_file, visual=True)
+        return _load_scene(self.file, self.robot, self._scene_file, visual=True)[0]
+
+    @property
+    def has_file(self) -> bool:
+        """Return whether the scene is an MJCF file; else the task was made `from_model`."""
+        return self._scene_file is not None
 
     @property
     def scene_file(self) -> paths.SceneFile:
@@ -206,8 +234,7 @@ class Task:
             if name not in truth and name not in default:
                 raise ConfigError(f'simulation: truth: missing parameter {name!r}')
         for i, waiting in enumerate(simulation.changes_when):
-            where = f'simulation: changes_when[{i}]: when: residual'
-            bind_residual(self.model, waiting.when.residual, where)
+            bind_condition(self.model, waiting.when, f'simulation: changes_when[{i}]: when')
         for i, change in enumerate(simulation.changes):
             parameter = parameters[change.parameter]
             if not parameter.lower <= change.to <= parameter.upper:
@@ -225,6 +252,15 @@ class Task:
             if name not in self.robot.commanded:
                 known = unknown('commanded joint', name, self.robot.commanded)
                 raise ConfigError(f'simulation: joint_friction: {known}')
+        for name, ranges in self.simulation.starts.items():
+            if name not in self.tracked:
+                known = unknown('object', name, self.tracked)
+                raise ConfigError(f'simulation: starts: {known}')
+            unused = ('joint',) if name in self.objects else ('x', 'y', 'yaw')
+            for field in unused:
+                if any(getattr(ranges, field)):
+                    motion = 'free' if name in self.objects else 'jointed'
+                    raise ConfigError(f'simulation: starts: {name}: {field}: it is {motion}')
         for name in self.simulation.sizes:
             if name not in self.objects:
                 known = unknown('free object', name, self.objects)
@@ -241,10 +277,12 @@ class Task:
         for item in self.objects.values():
             measured |= set(range(item.qvel, item.qvel + 6))
         for dof in set(range(self.model.nv)) - measured:
-            joint = scene.names(self.model, 'joint')[self.model.dof_jntid[dof]]
+            index = self.model.dof_jntid[dof]
+            joint = scene.names(self.model, 'joint')[index]
+            body = scene.names(self.model, 'body')[self.model.jnt_bodyid[index]]
             raise SceneError(
-                f'joint {joint!r} of the scene is not measured: it belongs neither to robot '
-                f'{self.robot.name!r} nor to one of `objects` or `targets`'
+                f'joint {joint!r} of body {body!r} is not measured: it belongs neither '
+                f'to robot {self.robot.name!r} nor to one of `objects` or `targets`'
             )
 
 
@@ -282,9 +320,11 @@ def task_text(name: str, robot: str = '') -> str:
     path = paths.find_config('tasks', name)
     data = config.load(path)
     file = config.build(schema.TaskFile, data, str(path))
-    changed = {}
-    scene_file, root = paths.find_scene(file.scene, path.parent)
-    if root is None and not scene_file.is_relative_to(paths.ASSETS):
+    changed: dict[str, str] = {}
+    scene_file, root = paths.find_scene(file.scene, path.parent, file.scene_root)
+    if file.scene_root:
+        changed = {'scene': str(scene_file.resolve()), 'scene_root': str(root)}
+    elif root is None and not scene_file.is_relative_to(paths.ASSETS):
         changed['scene'] = str(scene_file.resolve())
     for key, given, of_task in (('robot', robot, file.robot), ('prior', '', file.prior)):
         value, beside = given or of_task, None if given else path.parent
@@ -297,22 +337,34 @@ def task_text(name: str, robot: str = '') -> str:
     return yaml.safe_dump({**data, **changed}, sort_keys=False, allow_unicode=True)
 
 
-def _make(data: dict[str, Any], where: str, folder: Path | None) -> Task:
+def bind_task(
+    data: Mapping[str, Any], where: str, robot: Robot, scene_file: paths.SceneFile
+) -> Task:
+    """Return the task of a YAML mapping for a robot and a scene that were found already."""
     file = config.build(schema.TaskFile, data, where)
     try:
-        robot = prefix_errors('robot', load_robot, file.robot, folder)
-        scene_file = prefix_errors('scene', paths.find_scene, file.scene, folder)
-        model = _load_scene(file, robot, scene_file, visual=False)
-        task = Task(file, where, robot, model, scene_file=scene_file)
+        model, held = _load_scene(file, robot, scene_file, visual=False)
+        task = Task(file, where, robot, model, scene_file=scene_file, held=held)
     except EmppiError as error:
         raise config.located(error, where, data) from None
     task.data = data
     return task
 
 
+def _make(data: dict[str, Any], where: str, folder: Path | None) -> Task:
+    file = config.build(schema.TaskFile, data, where)
+    try:
+        robot = prefix_errors('robot', load_robot, file.robot, folder)
+        scene_file = prefix_errors('scene', paths.find_scene, file.scene, folder, file.scene_root)
+    except EmppiError as error:
+        raise config.located(error, where, data) from None
+    return bind_task(data, where, robot, scene_file)
+
+
 def _load_scene(
     file: schema.TaskFile, robot: Robot, scene_file: paths.SceneFile, visual: bool
-) -> mujoco.MjModel:
+) -> tuple[mujoco.MjModel, dict[str, float]]:
+    """Return the model of a scene, and the positions of joints that are rigid in it."""
     path, root = scene_file
     entries = [*file.parameters.values(), *robot.parameters.values()]
     # not checked yet: the parameters are bound to the compiled model
@@ -322,8 +374,19 @@ def _load_scene(
         if isinstance(entry, Mapping)
     ]
     targets = (file.targets.body,) if file.targets else ()
+    tracked = [
+        str(entry.get('body', '')) for entry in file.objects.values() if isinstance(entry, Mapping)
+    ]
+
+    held: dict[str, float] = {}
+
+    def hold(spec: mujoco.MjSpec, model: mujoco.MjModel) -> mujoco.MjModel:
+        positions, names = held_joints.find(robot, model, tracked), scene.names(model, 'joint')
+        held.update({names[joint]: position for joint, position in positions.items()})
+        return locked_joints.lock(spec, model, positions) if positions else model
+
     model: mujoco.MjModel = prefix_errors(
-        'scene', scene.load_scene, path, visual, root,
-        file.scene_without, targets, file.scene_without_gravcomp, registry.not_simple(places),
+        'scene', scene.load_scene, path, visual, root, file.scene_without, targets,
+        file.scene_without_gravcomp, registry.not_simple(places), hold,
     )  # fmt: skip
-    return model
+    return model, held

@@ -13,7 +13,10 @@ from emppi_ros.priors import distributions
 from emppi_ros.tasks.task import Task
 
 # not tried: effects in contacts to come, at larger forces or later; few values, which may repeat
-_NOT_TRIED = 'geom_friction', 'geom_solref', 'dof_frictionloss', 'body_pos', 'jnt_type', DELAY
+_NOT_TRIED = (
+    'geom_friction', 'geom_solref', 'geom_solimp', 'geom_size', 'dof_frictionloss',
+    'tendon_frictionloss', 'body_pos', 'jnt_type', DELAY,
+)  # fmt: skip
 _VALUES, _STEPS = 8, 10  # values of each parameter, and physics steps with them
 _SPEED = 0.3  # rad/s or m/s: standard deviation of initial velocities, which move everything
 _PUSH = 1.0  # rad/s^2 or m/s^2: standard deviation of what the forces on all joints cause
@@ -190,5 +193,6 @@ def _rest(task: Task) -> Array:
     """Return the controls (nu,) at rest in the initial state."""
     rest = np.zeros(task.model.nu)
     if task.robot.command == 'position':
-        rest[task.map.ctrl] = np.array(task.robot.home)[task.commanded_rows]
+        home = np.array(task.robot.home)
+        rest[task.map.ctrl] = task.commanded_state(home, np.zeros_like(home))[0]
     return rest

@@ -45,6 +45,8 @@ def target_point(task: Task, data: mujoco.MjData) -> Array | None:
     success = task.file.success.residual
     if success.get('residual') != 'distance':
         return None
+    if success.get('point'):
+        return np.array(success['point'], float)
     kind, index = scene.find_frame(task.model, str(success['to']))
     return getattr(data, scene.POSITION_FIELDS[kind])[index].copy()
 

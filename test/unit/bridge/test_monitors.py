@@ -217,7 +217,7 @@ def test_a_jump_is_a_step_beyond_tolerance_and_velocity_limit(joint, elapsed, sh
         published='none',
         limits=dataclasses.replace(
             PANDA.limits,
-            position=type(PANDA.limits.position)((-50.0,) * 7, (50.0,) * 7),
+            position=type(PANDA.limits.position)((-12.0,) * 7, (12.0,) * 7),
         ),
     )
     allowed = 0.05 + PANDA.limits.velocity[joint] * elapsed

@@ -305,3 +305,23 @@ def test_steps_are_those_by_which_the_clocks_advance(two_link):
     advanced += np.sum(ensemble.batch.bind('time')[::K])  # one rollout of each model
     expected = M * K * 12 + M * 4
     assert Ensemble.steps - before == round(advanced / two_link.opt.timestep) == expected
+
+
+def test_filters_of_actuators_have_settled_at_the_controls_before():
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><body><joint name="j" axis="0 1 0"/><geom size="0.1" pos="0.2 0 0"/>'
+        '</body></worldbody><actuator><general joint="j" dyntype="filterexact" dynprm="0.1" '
+        'gainprm="3" ctrllimited="true" ctrlrange="-1 1"/></actuator></mujoco>'
+    )
+    ensemble = Ensemble(model, (), 1)
+    start = State(np.array([0.1]), np.array([0.2]))
+    controls = np.linspace(0.5, -0.4, 20)[:, None]
+    for before, settled in ((None, 0.5), (np.array([7.0]), 1.0)):
+        fields = ensemble.rollout(start, controls[None, None], ['qpos'], before=before).fields
+        data = mujoco.MjData(model)
+        data.qpos[:], data.qvel[:] = start
+        data.act[0] = settled
+        for row, qpos in zip(controls, fields['qpos'][0, 0], strict=True):
+            data.ctrl[:] = row
+            mujoco.mj_step(model, data)
+            assert data.qpos == pytest.approx(qpos, abs=1e-12)

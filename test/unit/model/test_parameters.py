@@ -20,12 +20,13 @@ from emppi_ros.model.parameters import (
 # Two bodies in a chain so that every property matters, and a ball that slides and spins
 # on a floor. that slides and spins on a floor.
 XML = """
-<mujoco><option timestep="0.004" cone="elliptic"/>
+<mujoco><option timestep="0.004" cone="elliptic" gravity="{gravity}"/>
   <worldbody>
     <geom name="floor" type="plane" size="3 3 0.1"/>
     <body name="a" pos="0 0 2">
       <joint name="j" type="{type}" axis="{axis}" pos="{pos}" damping="{damping}"
-             stiffness="{stiffness}" armature="{armature}" frictionloss="{frictionloss}"/>
+             stiffness="{stiffness}" springref="{springref}" armature="{armature}"
+             frictionloss="{frictionloss}"/>
       <inertial pos="{ipos}" mass="{mass}" diaginertia="{inertia}"/>
       <geom name="a" type="box" size="0.1 0.2 0.3" contype="0" conaffinity="0"/>
       <body name="b" pos="{place}">
@@ -35,13 +36,20 @@ XML = """
       </body>
     </body>
     <body name="c" pos="0 0 0.0995"><freejoint name="free"/>
-      <geom name="c" type="sphere" size="0.1" mass="0.5" friction="{friction}" priority="1"
-            condim="6" solref="{solref}"/>
+      <inertial pos="0 0 0" mass="0.5" diaginertia="0.002 0.002 0.002"/>
+      <geom name="c" type="sphere" size="{size}" friction="{friction}" priority="1"
+            condim="6" solref="{solref}" solimp="{solimp}"/>
     </body>
   </worldbody>
+  <tendon>
+    <fixed name="cord" springlength="0" stiffness="{cord}" damping="{cord_damping}"
+           frictionloss="{cord_friction}">
+      <joint joint="j" coef="1"/><joint joint="k" coef="0.5"/>
+    </fixed>
+  </tendon>
   <actuator>
     <position name="servo" joint="j" kp="{kp}"/>
-    <motor name="motor" joint="k" gear="2"/>
+    <motor name="motor" joint="k" gear="{gear}"/>
   </actuator>
 </mujoco>
 """
@@ -61,6 +69,14 @@ NOMINAL = {
     'friction': '0.5 0.005 0.001',
     'solref': '0.02 1',
     'kp': 10,
+    'gravity': '0 0 -9.81',
+    'springref': 0,
+    'size': 0.1,
+    'solimp': '0.9 0.95 0.001 0.5 2',
+    'cord': 0.1,
+    'cord_damping': 0.01,
+    'cord_friction': 0,
+    'gear': 2,
 }
 # field -> (places and values written), (the attributes that say the same)
 CASES = {
@@ -109,6 +125,20 @@ CASES = {
     'dof_damping': ([('dof_damping', 'j', 0, 3.0)], {'damping': 3}),
     'dof_frictionloss': ([('dof_frictionloss', 'j', 0, 0.7)], {'frictionloss': 0.7}),
     'dof_armature': ([('dof_armature', 'j', 0, 0.5)], {'armature': 0.5}),
+    'geom_solimp': (
+        [('geom_solimp', 'c', 0, 0.3), ('geom_solimp', 'c', 2, 0.01)],
+        {'solimp': '0.3 0.95 0.01 0.5 2'},
+    ),
+    'geom_size': ([('geom_size', 'c', 0, 0.102)], {'size': 0.102}),
+    'jnt_springref': ([('jnt_springref', 'j', 0, 0.5)], {'springref': np.degrees(0.5)}),
+    'tendon_stiffness': ([('tendon_stiffness', 'cord', 0, 3.0)], {'cord': 3}),
+    'tendon_damping': ([('tendon_damping', 'cord', 0, 0.5)], {'cord_damping': 0.5}),
+    'tendon_frictionloss': ([('tendon_frictionloss', 'cord', 0, 0.2)], {'cord_friction': 0.2}),
+    'actuator_gear': ([('actuator_gear', 'motor', 0, 3.0)], {'gear': 3}),
+    'gravity': (
+        [('gravity', '', 0, 1.0), ('gravity', '', 2, -9.0)],
+        {'gravity': '1 0 -9'},
+    ),
     'actuator_gain': ([('actuator_gain', 'servo', 0, 25.0)], {'kp': 25}),
 }
 
@@ -118,8 +148,8 @@ def _compile(**changes):
 
 
 def _parameter(name, field, of, element=0):
-    if field in ('body_pos', 'body_ipos', 'jnt_axis', 'jnt_articulation', 'jnt_pos'):
-        return Parameter(name, field, of, element, -9.0, 9.0)
+    if FIELDS[field].floor == -np.inf:
+        return Parameter(name, field, of, element, -10.0, 99.0)
     return Parameter(name, field, of, element, 1e-4 if FIELDS[field].floor == 0.0 else 0.0, 99.0)
 
 
@@ -470,3 +500,30 @@ def test_a_mass_that_is_0_in_the_scene_is_refused(field):
     )
     with pytest.raises(SceneError, match=f"p: of: {field} of 'load' is 0 in the scene.*give it"):
         check([Parameter('p', field, 'load', lower=0.1)], model)
+
+
+@pytest.mark.parametrize('shape', ['sphere', 'capsule', 'cylinder', 'ellipsoid', 'box'])
+def test_sizes_of_every_primitive_are_those_of_the_compiled_model(shape):
+    def compiled(sizes):
+        return mujoco.MjModel.from_xml_string(
+            f'<mujoco><worldbody><body><freejoint/><geom name="g" type="{shape}" mass="1" '
+            f'size="{" ".join(map(str, sizes))}"/></body></worldbody></mujoco>'
+        )
+
+    count = {'sphere': 1, 'capsule': 2, 'cylinder': 2}.get(shape, 3)
+    sizes, others = [0.1, 0.2, 0.3][:count], [0.15, 0.22, 0.1][:count]
+    parameters = [Parameter(f'p{i}', 'geom_size', 'g', i, 0.01, 1.0) for i in range(count)]
+    changed, expected = (
+        with_parameters(compiled(sizes), parameters, np.array(others)),
+        compiled(others),
+    )
+    for field in ('geom_size', 'geom_aabb', 'geom_rbound'):
+        ours, theirs = getattr(changed, field), getattr(expected, field)
+        if field == 'geom_rbound':  # a sphere around the box: never smaller than the compiler's
+            assert np.all(ours >= theirs - 1e-12)
+        else:
+            np.testing.assert_allclose(ours, theirs, atol=1e-12, err_msg=field)
+    # the collision tree may be wider, and must not be narrower
+    assert np.all(changed.bvh_aabb[:, 3:] >= expected.bvh_aabb[:, 3:] - 1e-12)
+    with pytest.raises((SceneError, ConfigError), match='element'):
+        check([Parameter('p', 'geom_size', 'g', count, 0.01, 1.0)], compiled(sizes))

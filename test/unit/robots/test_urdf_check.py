@@ -93,7 +93,7 @@ def test_a_missing_joint_is_named_with_the_nearest_that_there_is():
     assert len(check(ET.Element('robot'))) == len(NAMES)
 
 
-@pytest.mark.parametrize('kind', ['fixed', 'continuous', 'floating', 'x' * 9999, None])
+@pytest.mark.parametrize('kind', ['fixed', 'planar', 'floating', 'x' * 9999, None])
 def test_a_joint_that_no_command_moves_within_limits_is_named(kind):
     root = urdf()
     if kind is None:

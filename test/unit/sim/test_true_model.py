@@ -154,3 +154,37 @@ def test_an_object_without_geoms_has_no_size():
     text = task_text('fr3_follow').replace('  truth:', '  sizes: {target: 1.1}\n  truth:')
     with pytest.raises(ConfigError, match='simulation: sizes: target: its body needs geoms'):
         parse_task(text)
+
+
+def test_starts_are_drawn_from_their_ranges_by_the_seed(make_task, task_data):
+    data = task_data('block')
+    ranges = {'x': [-0.3, 0.3], 'y': [0.1, 0.2], 'yaw': [-1.0, 1.0]}
+    data['simulation']['starts'] = {'block': ranges}
+    task = make_task('block', data)
+    place = task.objects['block'].qpos
+    home, truth = task.start().qpos, np.array([0.4])
+    robots = [SimulatedRobot(task, truth, seed) for seed in range(20)]
+    starts = np.array([(robot.data.qpos - home)[place : place + 7] for robot in robots])
+    assert np.all(np.abs(starts[:, 0]) <= 0.3) and np.std(starts[:, 0]) > 0.1
+    assert np.all((0.1 <= starts[:, 1]) & (starts[:, 1] <= 0.2)) and np.all(starts[:, 2] == 0.0)
+    robot = robots[3]
+    before = robot.data.qpos.copy()
+    for _ in range(10):
+        robot.step()
+    robot.reset()
+    np.testing.assert_array_equal(robot.data.qpos, before)
+
+
+@pytest.mark.parametrize(
+    ('starts', 'match'),
+    [
+        ({'blok': {}}, "starts: unknown object 'blok' .did you mean 'block'"),
+        ({'block': {'joint': [0.0, 0.1]}}, 'starts: block: joint: it is free'),
+        ({'block': {'x': [0.2, 0.1]}}, 'x: found .* expected two numbers, the smaller first'),
+    ],
+)
+def test_a_start_that_cannot_be_drawn_is_an_error(make_task, task_data, starts, match):
+    data = task_data('block')
+    data['simulation']['starts'] = starts
+    with pytest.raises(ConfigError, match=match):
+        make_task('block', data)

@@ -4,9 +4,12 @@ import mujoco
 import numpy as np
 import pytest
 
+from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError, SceneError
 from emppi_ros.model.ensemble import Ensemble, Records, State
-from emppi_ros.tasks.cost import Cost, at_plan_steps
+from emppi_ros.tasks.cost import Cost, at_plan_steps, bind_condition, bind_residual
+from emppi_ros.tasks.residuals import norm
+from emppi_ros.tasks.schema import Condition
 
 M, K, H = 3, 2, 5
 TERMS = {
@@ -190,3 +193,35 @@ def test_terms_add_up_to_the_cost_of_whole_rollouts(two_link):
     total = costs.running.sum(axis=-1) + costs.terminal
     np.testing.assert_allclose(sum(terms.values()), total, rtol=1e-13)
     assert np.isinf(sum(terms.values())).sum() == 1
+
+
+def test_several_conditions_hold_where_each_does(two_link):
+    distance = {'residual': 'distance', 'of': 'tip', 'to': 'goal'}
+    first = {'residual': distance, 'below': 0.4, 'hold_s': 0.5}
+    calm = {'residual': {'residual': 'joint_velocity', 'joints': ['elbow']}, 'below': 2.0}
+    condition = config.build(Condition, [first, calm], 'success')
+    assert condition.hold_s == 0.5 and len(condition.also) == 1
+    whole = bind_condition(two_link, condition, 'success')
+    parts = [bind_residual(two_link, entry['residual'], '') for entry in (first, calm)]
+    alone = bind_condition(two_link, config.build(Condition, first, 'success'), 'success')
+    rng, data = np.random.default_rng(0), mujoco.MjData(two_link)
+    hold = []
+    for _ in range(200):
+        data.qpos[:], data.qvel[:] = rng.uniform(-1.5, 1.5, (2, two_link.nv))
+        data.qvel *= 2.0
+        mujoco.mj_forward(two_link, data)
+        each = [norm(part, data) for part in parts]
+        hold.append(each[0] < 0.4 and each[1] < 2.0)
+        assert (norm(whole, data) < 0.4) == hold[-1]
+        assert norm(alone, data) == each[0]
+    assert 0.05 < np.mean(hold) < 0.95  # both cases occur
+    with pytest.raises(ConfigError, match='hold_s: give it with the first'):
+        config.build(Condition, [first, first], 'success')
+
+
+def test_distances_that_are_not_between_pairs_are_errors(two_link):
+    for wrong in ({'of': ['tip'], 'to': []}, {'of': [], 'to': []}):
+        with pytest.raises(ConfigError, match='expected pairs'):
+            bind_residual(two_link, {'residual': 'distances', **wrong}, '')
+    with pytest.raises(ConfigError, match='either `to` or `point`'):
+        bind_residual(two_link, {'residual': 'distance', 'of': 'tip'}, '')

@@ -167,3 +167,50 @@ def test_the_model_of_the_caller_is_not_changed():
     emppi.Task.from_model(model, _cost)
     assert model.opt.timestep == 0.01
     assert not model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET
+
+
+ODD = """<mujoco><option timestep="0.01" gravity="0 0 0"/><worldbody>
+  <body>
+    <joint name="a" axis="0 1 0" limited="true" range="20 60"/><geom size="0.1" pos="0.4 0 0"/>
+  </body>
+  <body pos="1 0 0"><joint name="b" type="slide"/><geom size="0.1" mass="1"/></body>
+  <body pos="2 0 0"><joint name="c" type="slide"/><geom size="0.1" mass="1"/></body>
+</worldbody>
+<tendon>
+  <fixed name="both"><joint joint="b" coef="1"/><joint joint="c" coef="-0.5"/></fixed>
+</tendon>
+<actuator>
+  <position joint="a" kp="9" kv="1"/>
+  <position name="pull" tendon="both" kp="9" kv="1" ctrllimited="true" ctrlrange="-1 1"/>
+  <velocity name="brake" joint="c" kv="2"/>
+</actuator></mujoco>"""
+
+
+def test_actuators_of_tendons_are_commanded_and_those_of_another_kind_held():
+    model = mujoco.MjModel.from_xml_string(ODD)
+    task = emppi.Task.from_model(model, lambda x: (x.qpos**2).sum(-1))
+    assert task.robot.command == 'position' and task.robot.commanded == ('a', 'pull')
+    assert task.held == {'brake': 0.0}
+    assert task.robot.home[0] == pytest.approx(np.radians(20))  # qpos0 is outside of the range
+    position = np.array([0.5, 0.3, 0.2])
+    assert task.commanded_state(position, position)[0] == pytest.approx([0.5, 0.3 - 0.5 * 0.2])
+    loop = emppi.ClosedLoop(task, seed=0)
+    trace = loop.run(0.5)
+    assert not trace.faults and len(trace.plan_s) > 10
+    np.testing.assert_array_equal(loop.robot.data.ctrl[2], 0.0)
+
+
+def test_soft_limits_of_a_model_do_not_stop_a_run():
+    # a motor pushes the joint by 0.3 rad beyond its soft limit
+    text = (
+        '<mujoco><option timestep="0.005" gravity="0 0 0"/><default><joint solreflimit="-20 -2"/>'
+        '</default><worldbody><body><joint name="j" axis="0 0 1" limited="true" range="-10 10"/>'
+        '<geom size="0.1" mass="1"/></body></worldbody><actuator><motor joint="j" gear="10" '
+        'ctrllimited="true" ctrlrange="-1 1"/></actuator></mujoco>'
+    )
+    model = mujoco.MjModel.from_xml_string(text)
+    task = emppi.Task.from_model(model, lambda x: -x.qpos[..., 0])
+    loop = emppi.ClosedLoop(task, seed=0)
+    trace = loop.run(2.0)
+    assert max(frame.qpos[0] for frame in trace.frames) > np.radians(10) + 0.1
+    assert not trace.faults

@@ -53,6 +53,22 @@ BLOCK_CASES = {
         {'residual': 'distance', 'of': 'geom:block', 'to': 'goal', 'axes': 'zx'},
         lambda d: (d.site('goal').xpos - d.geom('block').xpos)[[2, 0]],
     ),
+    'distance to a point': (
+        {'residual': 'distance', 'of': 'goal', 'point': [0.1, 0.2, 0.3], 'axes': 'xz'},
+        lambda d: (np.array([0.1, 0.2, 0.3]) - d.site('goal').xpos)[[0, 2]],
+    ),
+    'distances': (
+        {'of': ['site:pusher', 'goal'], 'to': ['body:block', 'site:pusher'], 'axes': 'xy'},
+        lambda d: (
+            np.concatenate(
+                [
+                    (d.body('block').xpos - d.site('pusher').xpos)[:2],
+                    (d.site('pusher').xpos - d.site('goal').xpos)[:2],
+                ]
+            )
+            / np.sqrt(2.0)
+        ),
+    ),
     'height': ({'of': 'body:block', 'value': 0.3}, lambda d: [d.body('block').xpos[2] - 0.3]),
     'behind': ({'pusher': 'site:pusher', 'of': 'body:block', 'target': 'goal'}, _behind),
     'push_point': (

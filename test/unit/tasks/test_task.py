@@ -220,7 +220,7 @@ BLOCK_MISTAKES = {
         {'body': 'block', 'motion': 'free'},
         'objects: red-box: .* no name of a topic',
     ),
-    'nobody measures': (('objects',), {}, "joint 'block' of the scene is not measured"),
+    'nobody measures': (('objects',), {}, "joint 'block' of body 'block' is not measured"),
     'unknown scene': (('scene',), 'none.xml', "unknown scene 'none.xml'.*block.xml"),
     'unknown robot': (('robot',), 'pandaa', "unknown robot 'pandaa' .did you mean 'panda'"),
     'missing robot file': (('robot',), 'no.yaml', 'no such file: no.yaml'),
