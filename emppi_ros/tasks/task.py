@@ -255,7 +255,7 @@ class Task:
         for name, ranges in self.simulation.starts.items():
             if name not in self.tracked:
                 known = unknown('object', name, self.tracked)
-                raise ConfigError(f'simulation: starts: {known}')
+                raise ConfigError(f'simulation: starts: {known}, as in `objects`')
             unused = ('joint',) if name in self.objects else ('x', 'y', 'yaw')
             for field in unused:
                 if any(getattr(ranges, field)):

@@ -172,7 +172,9 @@ def test_information_without_weight_changes_no_bit_and_computes_nothing(
         fields = []
         rollout = planner.ensemble.rollout
         monkeypatch.setattr(
-            planner.ensemble, 'rollout', lambda *a, f=fields, r=rollout: f.append(a[2]) or r(*a)
+            planner.ensemble,
+            'rollout',
+            lambda *a, f=fields, r=rollout, **k: f.append(a[2]) or r(*a, **k),
         )
         plan, info = planner.plan_from(planner.task.start(), 0.0, PERIOD, _still(1))
         assert fields == [list(planner.stage.cost.record)]
