@@ -149,6 +149,7 @@ class Task:
         changed.planner.variance(len(self.robot.commanded))
         changed.stages = bind_stages(self.model, changed.file)
         changed.probe_cost = bind_probe(self.model, changed.file)
+        changed.success = bind_condition(self.model, changed.file.success, 'success')
         return changed
 
     def with_prior_text(self, text: str) -> 'Task':

@@ -1,5 +1,5 @@
 """
-Parameters of a task that can change at runtime: costs, temperature, noise, likelihood.
+Parameters of a task that can change at runtime: costs, goals, temperature, noise, likelihood.
 
 Each is a number in the task's YAML, named by its path, such as `cost.reach.weight`. A tuned task
 is the same YAML with other numbers, so it is published, recorded and loaded like any task.
@@ -101,9 +101,15 @@ def _entries(data: Data) -> Iterator[tuple[tuple[str, ...], Any, float, str]]:
             what, place = f'{term} ({entry["residual"]})', (*path, term)
             for key, words in _WEIGHTS.items():
                 yield (*place, key), entry.get(key, 0.0), 0.0, f'weight of {what} {words}'
+            if 'point' in entry:
+                yield (*place, 'point'), entry['point'], -_MAX, f'goal of {what} [m]'
             if 'deadzone' in entry:
                 doc = f'length up to which {what} costs nothing'
                 yield (*place, 'deadzone'), entry['deadzone'], 0.0, doc
+    success = data['success']
+    if isinstance(success, Mapping) and 'point' in success['residual']:
+        place, doc = ('success', 'residual', 'point'), 'where the task is solved [m]'
+        yield place, success['residual']['point'], -_MAX, doc
     for field in dataclasses.fields(LikelihoodConfig):
         value = data['belief']['likelihood'].get(field.name)
         if value is not None:  # unused quantities stay unused

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from emppi_ros.app.closed_loop import SupervisedLoop
 from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError
@@ -145,3 +146,22 @@ def test_other_weights_change_the_plan_as_they_do_in_a_file():
         plans.append(planner._controls)
     # the same arithmetic on the same models: equal to the last bit
     assert np.array_equal(*plans)
+
+
+def test_a_goal_moves_while_a_task_runs(make_task, task_data):
+    data = task_data('slider')
+    for entry in (data['cost']['reach'], data['success']['residual']):
+        del entry['to']
+        entry['point'] = [0.4, 0.0, 0.0]
+    data['duration_s'] = 4.0
+    data['planner'] |= {'rollouts': 16, 'horizon': 10, 'temperature': 0.01}
+    loop = SupervisedLoop(make_task('slider', data), seed=0)
+    loop.arm(True)
+    goals = ((0.4, 0.0, 0.0), (-0.3, 0.0, 0.0))
+    for goal in goals:
+        loop.tune({'cost.reach.point': goal, 'success.residual.point': goal})
+        reached = loop.run(stop_at_success=False).frames[-1]
+        assert reached.error < 0.1
+        assert reached.qpos[0] == pytest.approx(goal[0], abs=0.1)
+    with pytest.raises(ConfigError, match='point'):
+        loop.tune({'cost.reach.point': (0.1, 0.0)})
