@@ -11,6 +11,8 @@ The Python API needs no ROS. Names load their modules on first use:
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from emppi_ros.core import opengl
+
 if TYPE_CHECKING:
     from emppi_ros.app.closed_loop import ClosedLoop
     from emppi_ros.belief.particle_filter import ParticleFilter
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from emppi_ros.tasks.planner_config import PlannerConfig
     from emppi_ros.tasks.schema import BeliefConfig, ParameterConfig, SimulationConfig
     from emppi_ros.tasks.task import Task, load_task
+
+opengl.drop_invalid()  # before anything imports MuJoCo
 
 __version__ = '0.1.0'
 __all__ = [

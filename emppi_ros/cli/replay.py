@@ -89,7 +89,7 @@ def _show(options: argparse.Namespace, summary: dict[str, Any]) -> None:
 
 def report(options: argparse.Namespace) -> None:
     """Plot a bag."""
-    reports.check_video(options.video)
+    options.video = reports.check_video(options.video)
     bag = Bag(options.bag, options.namespace)
     task, observer, notes = bag_report.observe(bag)
     summary, record = observer.summarize()

@@ -17,11 +17,20 @@ from emppi_ros.viz.report import plots, video
 from emppi_ros.viz.report.recording import RunRecord
 
 
-def check_video(path: Path | None) -> None:
-    """Raise an error if a video cannot be written; call this before any work."""
+def check_video(path: Path | None) -> Path | None:
+    """
+    Return the path of a video, or None with a warning if this machine cannot render it.
+
+    Call this before any work; a path that cannot be written is an error.
+    """
     output.check_path('--video', path, *video.SUFFIXES)
-    if path is not None:
-        check_renderer()
+    try:
+        if path is not None:
+            check_renderer()
+    except RenderError as error:
+        output.warn([f'no video: {error}'])
+        return None
+    return path
 
 
 def write_plots(task: Task, record: RunRecord, summary: Mapping[str, Any], folder: Path) -> None:

@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
     if options.seeds is not None:
         _run_seeds(options)
         return
-    reports.check_video(options.video)
+    options.video = reports.check_video(options.video)
     output.check_path('--depth', options.depth, '.npz')
     output.check_path('--out', options.out)
     if options.save is not None:

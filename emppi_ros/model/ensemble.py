@@ -13,6 +13,7 @@ from mujoco.batch import Batch, SimulationError
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core import cores
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ParameterError, SceneError
 from emppi_ros.model import parameters as registry
@@ -51,11 +52,11 @@ class Ensemble:
         rollouts: int = 1,
         threads: int = 0,
     ) -> None:
-        """Create M x K simulations; `threads` = 0 uses all cores."""
+        """Create M x K simulations; `threads` = 0 uses all cores that this process may use."""
         registry.check(parameters, model)
         self.model, self.parameters = model, tuple(parameters)
         self.models, self.rollouts = models, rollouts
-        self.batch = Batch(model, models * rollouts, threads)
+        self.batch = Batch(model, models * rollouts, threads or cores.count())
         self._timesteps = self.batch.expand('opt.timestep')
         self._views = State(*map(self.batch.bind, State._fields))  # of all simulations, live
         self._activations = self.batch.bind('act') if model.na else None

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 import inspect
-import os
 from typing import Any, TypeVar
 
+from emppi_ros.core import cores
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import import_optional
 
@@ -31,7 +31,7 @@ def spread(
     if scheduler is not None:
         yield from _needs('cluster').compute_all(work, items, scheduler)
         return
-    jobs = os.cpu_count() or 1 if jobs is None else jobs
+    jobs = cores.count() if jobs is None else jobs
     if jobs == 1:
         for item in items:
             yield work(item)

@@ -1,7 +1,8 @@
 """
 Off-screen rendering by MuJoCo, and the cameras that pictures of a task are taken with.
 
-On Linux, rendering goes through EGL unless the environment variable MUJOCO_GL names another way.
+On Linux, rendering goes through EGL unless the environment variable MUJOCO_GL names another way
+and there is a display.
 """
 
 from collections.abc import Callable
@@ -180,7 +181,10 @@ def depth_camera(task: Task, model: mujoco.MjModel) -> Camera:
 def _open_context(width: int, height: int) -> Any:
     """Return a current OpenGL context, or raise RenderError."""
     backend = os.environ.get('MUJOCO_GL', '')
-    egl = sys.platform == 'linux' and backend in ('', 'egl')
+    shown = os.environ.get('DISPLAY') or os.environ.get('WAYLAND_DISPLAY')
+    egl = sys.platform == 'linux' and (
+        backend in ('', 'egl') or not (shown or backend == 'osmesa')
+    )
     try:
         # imported here: where EGL is missing the import itself fails, in several ways
         module = importlib.import_module('mujoco.egl' if egl else 'mujoco.gl_context')
