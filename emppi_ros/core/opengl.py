@@ -6,15 +6,17 @@ import sys
 import warnings
 
 VARIABLE = 'MUJOCO_GL'
-_KNOWN = ('', 'disable', 'disabled', 'off', 'false', '0')
-_KNOWN += ('enable', 'enabled', 'on', 'true', '1', 'glfw', 'glx')
+_OFF, _ON = (
+    ('', 'disable', 'disabled', 'off', 'false', '0'),
+    ('enable', 'enabled', 'on', 'true', '1'),
+)
 _LIBRARIES = {'egl': 'EGL', 'osmesa': 'OSMesa'}
 
 
 def drop_invalid() -> None:
     """Remove MUJOCO_GL from the environment, with a warning, if its value cannot be used."""
     value = os.environ.get(VARIABLE, '').lower().strip()
-    if sys.platform != 'linux' or value in _KNOWN:
+    if sys.platform != 'linux' or value in (*_OFF, *_ON, 'glfw', 'glx'):
         return
     library = _LIBRARIES.get(value)
     if library and ctypes.util.find_library(library):
