@@ -302,10 +302,9 @@ def _monitor_config(task: Task) -> MonitorConfig:
     if not task.file.real_time or not task.has_file:
         return MonitorConfig(**{field.name: _OFF for field in dataclasses.fields(MonitorConfig)})
     config = MonitorConfig(beyond_limits_rad=_OFF)  # limits of simulated joints are soft
-    monitored = task.simulation.residual_monitor
-    if monitored is None:  # simulated servos of position lag and yield more than real ones
-        monitored = task.robot.command != 'position'
-    return config if monitored else dataclasses.replace(config, residual_rad_per_s=_OFF)
+    if task.follows_in_simulation:
+        return config
+    return dataclasses.replace(config, residual_rad_per_s=_OFF)
 
 
 def single_model(task: Task, controller: str, truth: Array) -> Array | None:

@@ -74,6 +74,11 @@ def write(robot: Robot, source: str) -> str:
         f'  acceleration: {_row(limits.acceleration)}\n'
         f'{effort}'
         'frame: world  # of tracked poses, at the base of the model\n'
+        'topics:  # of your controllers, relative to the namespace\n'
+        '  joint_states: joint_states\n'
+        '  commands:\n'
+        f'    {robot.command}: {robot.command}_controller/commands\n'
+        '    trajectory: joint_trajectory_controller/joint_trajectory\n'
     )
 
 

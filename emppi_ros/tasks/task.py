@@ -122,6 +122,13 @@ class Task:
         self._check_measured()
 
     @property
+    def follows_in_simulation(self) -> bool:
+        """Whether the simulated robot follows its commands as a real one does."""
+        monitored = self.simulation.residual_monitor
+        # simulated servos of position lag and yield more than real ones
+        return self.robot.command != 'position' if monitored is None else monitored
+
+    @property
     def target(self) -> int | None:
         """Index of the target's mocap body; None for tasks without a sequence of targets."""
         if self.file.targets is None:

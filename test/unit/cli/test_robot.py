@@ -42,6 +42,7 @@ def test_an_unmodified_model_does_a_task_after_two_commands(arm, capsys):
     assert robot.name == 'lab' and robot.joints == robot.commanded == ('shoulder', 'elbow')
     assert robot.limits.position.upper == pytest.approx((1.5, 1e6))  # range of the control; none
     assert robot.limits.velocity == (2.0, 3.0) and robot.limits.acceleration == (8.0, 8.0)
+    assert robot.topics.commands['position'] == 'position_controller/commands'  # for emppi demo
     task = load_task('reach.yaml')
     assert task.held == {'f1': 0.0, 'f2': 0.0} and list(task.tracked) == ['red_cube']
     capsys.readouterr()

@@ -379,3 +379,22 @@ def test_a_wrong_parameter_of_a_robot_is_named(make_task, damped_robot, change, 
     damped_robot['parameters'] = {'damping': {**DAMPING, **change}}
     with pytest.raises(EmppiError, match=words):
         make_task('slider', robot=damped_robot)
+
+
+@pytest.mark.parametrize(
+    ('name', 'monitor', 'follows'),
+    [
+        ('slider', None, True),
+        ('two_link', None, False),  # commanded by position
+        ('two_link', True, True),
+        ('slider', False, False),
+    ],
+)
+def test_simulated_servos_of_position_are_not_expected_to_follow(
+    make_task, task_data, robot_data, name, monitor, follows
+):
+    data, robot = task_data(name), robot_data(name)
+    robot['command'] = 'position' if name == 'two_link' else robot['command']
+    if monitor is not None:
+        data['simulation']['residual_monitor'] = monitor
+    assert make_task(name, data, robot).follows_in_simulation is follows
