@@ -1,22 +1,25 @@
 """`emppi robot`: describe the robot of a model."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from emppi_ros.cli import output
 from emppi_ros.cli.command import Subcommand
 from emppi_ros.core import config, paths
-from emppi_ros.core.errors import ConfigError
+from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.model import scene, urdf_import
 from emppi_ros.robots import robot_file
 from emppi_ros.tasks import reach_file
+from emppi_ros.tasks.task import Task
 
 
 def add_commands(commands: object) -> None:  # argparse has no public type for it
     """Add the command to the parser."""
     add = Subcommand(commands, 'robot', write_robot).option
-    add('model', 'MJCF file of a robot, or of a scene with it; or a URDF', Path, 'MODEL')
-    add('--out', 'file to write', Path, 'ROBOT.yaml', required=True)
+    text = 'MJCF file of a robot, or of a scene with it; or a URDF; several without --out'
+    add('model', text, Path, 'MODEL', nargs='+')
+    add('--out', 'file to write', Path, 'ROBOT.yaml')
     add('--name', 'name of the robot (that of the model)', str, 'NAME', '')
     text = 'limit of {} of each commanded joint, or one value for all [rad/s{} or m/s{}]'
     add('--velocity', text.format('velocity', '', ''), _positive, 'V', nargs='+')
@@ -32,7 +35,10 @@ def add_commands(commands: object) -> None:  # argparse has no public type for i
 
 def write_robot(options: argparse.Namespace) -> None:
     """
-    Write the YAML file of a robot from its model.
+    Write the YAML file of a robot from its model, or say which models can be used.
+
+    Without --out, one line for each model says how `Task.from_model` commands it, or why it is
+    refused.
 
     Joints, command, home, and limits of position come from the model: the joints with an actuator
     of their own are measured and commanded; a gripper is held. Limits of acceleration, and of
@@ -42,6 +48,11 @@ def write_robot(options: argparse.Namespace) -> None:
     joint's effort, and with the weight of all links held. Bodies that touch at the start never
     collide.
     """
+    if options.out is None:
+        return _list_models(options.model)
+    if len(options.model) > 1:
+        raise ConfigError(f'--out: of one model, found {len(options.model)}')
+    (options.model,) = options.model
     files = ('--out', options.out), ('--reach', options.reach), ('--scene', options.scene)
     for option, path in files:
         if path is not None:
@@ -75,6 +86,22 @@ def write_robot(options: argparse.Namespace) -> None:
         paths.write_text(options.reach, task, options.overwrite)
         summary['task'] = f'{options.reach}: emppi run {options.reach}'
     output.show(summary, False)
+
+
+def _list_models(models: Sequence[Path]) -> None:
+    """Print how each model is commanded, or why it is refused, and how many are not."""
+    width, accepted = max(len(str(path)) for path in models), 0
+    for path in models:
+        try:
+            task = Task.from_model(scene.load_scene(path), lambda x: 0.0 * x.qpos[..., 0])
+        except EmppiError as error:
+            text = str(error).removeprefix(f'{path}: ').removeprefix('model: ')
+        else:
+            accepted += 1
+            held = f', {len(task.held)} held' if task.held else ''
+            text = f'{len(task.robot.commanded)} actuators by {task.robot.command}{held}'
+        print(f'{str(path):<{width}}  {text}')
+    print(f'{accepted} of {len(models)} models can be used')
 
 
 def _convert(options: argparse.Namespace) -> Path:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 import hashlib
 from pathlib import Path
+import re
 import warnings
 
 import mujoco
@@ -34,6 +35,7 @@ _FILTERS = (
     mujoco.mjtDyn.mjDYN_FILTER.value,
     mujoco.mjtDyn.mjDYN_FILTEREXACT.value,
 )
+_FLAT = re.compile(r'mesh volume is too small: (\S+)')
 MAX_SIZE = 5000  # bodies, geoms or degrees of freedom; far more than can be planned online
 
 
@@ -72,12 +74,16 @@ def load_scene(
         for name in without_gravcomp:
             _body(spec, name).gravcomp = 0.0
         compile_not_simple(spec, not_simple)
-        spec.compiler.discardvisual = not visual
+        # where inertias follow from all geoms, visual ones count
+        inferred = (
+            spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
+        )
+        spec.compiler.discardvisual = not (visual or inferred)
         if visual:
             _add_sky_and_light(spec)
         with warnings.catch_warnings():  # in models of other packages
             warnings.filterwarnings('ignore', 'compiler attribute .* is deprecated', UserWarning)
-            model = spec.compile()
+            model = _compile(spec)
             model = edit(spec, model) if edit else model
     except (SceneError, ValueError, MemoryError, *MUJOCO_ERRORS) as error:
         raise SceneError(f'{path}: {error}') from None
@@ -89,6 +95,19 @@ def load_scene(
     check_activations(model, str(path))
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
     return model
+
+
+def _compile(spec: mujoco.MjSpec) -> mujoco.MjModel:
+    """Compile a scene; meshes without a volume get the inertia of a shell, as MuJoCo advises."""
+    while True:
+        try:
+            return spec.compile()
+        except ValueError as error:
+            flat = _FLAT.search(str(error))
+            mesh = spec.mesh(flat[1]) if flat else None
+            if mesh is None or mesh.inertia == mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL:
+                raise
+            mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
 
 
 def check_activations(model: mujoco.MjModel, where: str) -> None:

@@ -18,6 +18,7 @@ from emppi_ros.robots import robot_from_model
 from emppi_ros.robots.robot import Robot
 from emppi_ros.tasks import schema
 from emppi_ros.tasks.cost import Cost, Stage, Term
+from emppi_ros.tasks.objects import topic_name
 from emppi_ros.tasks.planner_config import PlannerConfig
 from emppi_ros.tasks.residuals import Residual
 
@@ -140,6 +141,7 @@ def from_model(
         fixed = isinstance(value, (int, float))
         truths[key] = Prior('fixed', value=float(value)) if fixed else value
     free = [model.body(i).name for i in model.jnt_bodyid[model.jnt_type == scene.FREE]]
+    tracked = {topic_name(body): {'body': body} for body in free}
     # built like a YAML file, so that every value is checked
     data = {
         'name': name,
@@ -151,7 +153,7 @@ def from_model(
         'simulation': {**_keys(simulation, {}), 'truth': _plain(truths)},
         'cost': {'cost': {}},
         'parameters': _plain(entries),
-        'objects': {**{body: {'body': body} for body in free}, **_plain(objects or {})},
+        'objects': {**tracked, **_plain(objects or {})},
         'duration_s': duration_s,
     }
     file = config.build(schema.TaskFile, data, str(name))

@@ -48,6 +48,12 @@ class JointedObject(NamedTuple):
 TrackedObject = FreeObject | JointedObject
 
 
+def topic_name(body: str) -> str:
+    """Return the name of a body as that of an object, whose poses have a topic of this name."""
+    name = re.sub('[^0-9A-Za-z]+', '_', body).strip('_')
+    return name if name[:1].isalpha() else f'object_{name}'
+
+
 def bind_object(model: mujoco.MjModel, name: str, settings: TrackedObjectConfig) -> TrackedObject:
     """Return an object; SceneError unless its joint is free, or the only one from the world."""
     where = f'objects: {name}'

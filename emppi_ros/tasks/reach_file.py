@@ -1,7 +1,6 @@
 """Write a task for any arm: bring the last link, of unknown mass, to a point."""
 
 from pathlib import Path
-import re
 
 import mujoco
 import numpy as np
@@ -11,6 +10,7 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, SceneError
 from emppi_ros.model import scene
 from emppi_ros.robots.robot import Robot
+from emppi_ros.tasks.objects import topic_name
 from emppi_ros.tasks.task import bind_task
 from emppi_ros.tasks.validation import coarse_step
 
@@ -148,5 +148,5 @@ def _objects(model: mujoco.MjModel) -> str:
     ]
     if '' in bodies:
         raise SceneError('--reach: a body with a free joint needs a name')
-    lines = [f'  {re.sub("[^0-9A-Za-z]+", "_", body)}: {{body: {body}}}\n' for body in bodies]
+    lines = [f'  {topic_name(body)}: {{body: {body}}}\n' for body in bodies]
     return '\nobjects:\n' + ''.join(lines) if bodies else ''

@@ -1,5 +1,7 @@
 """`emppi robot` describes the arm of a model, and a task that it can do."""
 
+from pathlib import Path
+
 import pytest
 
 from emppi_ros.cli import main
@@ -69,3 +71,21 @@ def test_no_file_is_written_if_the_task_cannot_be(arm, capsys):
     assert main(['robot', 'motors.xml', *out, *LIMITS]) == 2
     assert 'commanded by effort' in capsys.readouterr().err
     assert not list(arm.glob('*.yaml'))
+
+
+def test_models_are_listed_with_how_they_are_commanded_or_why_not(arm, capsys):
+    (arm / 'still.xml').write_text('<mujoco><worldbody><geom size="1"/></worldbody></mujoco>')
+    assert main(['robot', 'arm.xml', 'still.xml']) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == 'arm.xml    3 actuators by position'
+    assert lines[1] == 'still.xml  has no actuators'
+    assert lines[2] == '1 of 2 models can be used'
+    assert main(['robot', 'arm.xml', 'still.xml', '--out', 'a.yaml']) == 2
+
+
+def test_the_models_of_gymnasium_can_be_used(capsys):
+    gymnasium = pytest.importorskip('gymnasium', reason='the extra `tasks` is not installed')
+    folder = Path(gymnasium.__file__).parent / 'envs' / 'mujoco' / 'assets'
+    assert main(['robot', *map(str, sorted(folder.glob('*.xml')))]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert last == f'{len(lines)} of {len(lines)} models can be used' and len(lines) > 10

@@ -88,3 +88,24 @@ def test_our_scenes_load_in_silence_and_show_divergence(name, capfd):
     model = scene.load_scene(paths.find_scene(name).path)
     assert model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
     assert capfd.readouterr() == ('', '')
+
+
+def test_visual_geoms_stay_where_inertias_are_inferred_from_them(tmp_path):
+    path = tmp_path / 'scene.xml'
+    path.write_text(
+        '<mujoco><compiler inertiafromgeom="true"/><worldbody><body><freejoint/>'
+        '<geom size="0.1" mass="1"/><geom size="0.2" mass="2" contype="0" conaffinity="0"/>'
+        '</body></worldbody></mujoco>'
+    )
+    assert scene.load_scene(path).body_mass[1] == 3.0
+
+
+def test_meshes_without_a_volume_are_shells(tmp_path):
+    path = tmp_path / 'scene.xml'
+    path.write_text(
+        '<mujoco><asset><mesh name="plate" vertex="0 0 0 1 0 0 0 1 0 0 0 1e-9" '
+        'face="0 2 1 0 1 3 0 3 2 1 2 3"/></asset><worldbody><body><freejoint/>'
+        '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/><geom type="mesh" mesh="plate"/>'
+        '</body></worldbody></mujoco>'
+    )
+    assert scene.load_scene(path).body_mass[1] == 1.0
