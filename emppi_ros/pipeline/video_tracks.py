@@ -134,7 +134,7 @@ def read_video(
     recorded, notes = dict[str, tuple[Array, Array]](), list[str]()
     if find_files(path, SUFFIX) if path.is_dir() else has_suffix(path, SUFFIX):
         bag = depth_bag.read(Bag(path, namespace), topics)
-        video, notes = bag.video, [bag.cut] if bag.cut else []
+        video, notes = bag.video, list(bag.notes)
         if file is None:
             if bag.task is None:
                 raise ConfigError(f'--parts: missing; {path} has no task on emppi/task')
