@@ -220,8 +220,9 @@ class JointTracker:
         image = tracked.prepare(self.time, time, image, mask)
         dt = 0.0 if np.isnan(self.time) else time - self.time
         guess = self._jointed.places(self._jointed.moved(self.qpos, dt * self.velocity))
-        fitted = fitting.fit_widely(tracked, guess, image)
-        status = tracker.judge(tracked, fitted.evidence)
+        fitted, status = tracker.fit_with_noise(
+            tracked, lambda: fitting.fit_widely(tracked, guess, image), guess.poses
+        )
         parts = fitted.placement
         step = parts.step(tracked, fitted.equations, fitted.evidence.scale)
         self.time, self.velocity = time, np.zeros_like(self.velocity)

@@ -5,7 +5,7 @@ Directions that an image does not show, such as the roll of a cylinder, stay as 
 large covariance.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,15 @@ from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import equations, fitting
 from emppi_ros.tracking.equations import NOTHING_KNOWN, Displacement
-from emppi_ros.tracking.fitting import FAR, FEWEST_PIXELS, Evidence, Fit, FreeParts, TrackedParts
+from emppi_ros.tracking.fitting import (
+    FAR,
+    FEWEST_PIXELS,
+    Evidence,
+    Fit,
+    FreeParts,
+    P,
+    TrackedParts,
+)
 from emppi_ros.tracking.renderer import Window
 
 TRACKED, HIDDEN, LOST = 'tracked', 'hidden', 'lost'
@@ -27,9 +35,11 @@ _SEARCH_RADII = 2.0  # reach of alignment, in radii: its rotation may be far fro
 _SPEED = 1.0  # m/s: how fast the place of a lost part becomes uncertain
 _JUMP_M = 0.1  # of depth from one pixel to the next, which separates clusters
 _ENOUGH = 0.7  # share of pixels on which part and cluster agree
-_MISFIT = 4.0  # squared errors in units of the noise: another shape
+_MISFIT = 10.5  # squared errors in units of the noise: another shape
 _GAIN = 0.5  # squared errors that a part explains better than the background, per pixel
-_GOOD = 2.0  # the same, for a part that is found again
+_GOOD = 2.2  # the same, for a part that is found again
+_LEVELS = 2  # of noise that are tried beyond that of the settings
+_MORE = 1.2  # times a noise, which is worth another fit
 _JUMP_RAD = 0.3  # from the prediction: three times the largest standard deviation that is seen
 _JUMP_GAIN = FEWEST_PIXELS * fitting.RIGHT**2  # squared errors that it must explain
 
@@ -87,11 +97,15 @@ class PartTracker:
             tracked.move_robot(joints)
         image = tracked.prepare(self.time, time, image, mask)
         guess = FreeParts(self._predict(time))
-        fitted = fitting.fit_widely(tracked, guess, image)
         missing_s = np.nan_to_num(time - self._seen_at)
-        fitted = _find_again(tracked, fitted, image, self.poses, missing_s)
-        fitted = _reject_jumps(tracked, guess.poses, fitted, image)
-        status, poses = judge(tracked, fitted.evidence), fitted.placement.poses
+
+        def find() -> Fit[FreeParts]:
+            fitted = fitting.fit_widely(tracked, guess, image)
+            fitted = _find_again(tracked, fitted, image, self.poses, missing_s)
+            return _reject_jumps(tracked, guess.poses, fitted, image)
+
+        fitted, status = fit_with_noise(tracked, find, guess.poses)
+        poses = fitted.placement.poses
         steps = fitted.placement.steps(tracked, fitted.equations)
         self.velocity = self._velocity(poses, steps, status, time)
         is_seen = np.array([one == TRACKED for one in status])
@@ -145,6 +159,39 @@ def judge(tracked: TrackedParts, evidence: Evidence) -> tuple[str, ...]:
     return tuple(np.where(evidence.visible < FEWEST_PIXELS, HIDDEN, status).tolist())
 
 
+def fit_with_noise(
+    tracked: TrackedParts, find: Callable[[], Fit[P]], poses: Poses
+) -> tuple[Fit[P], tuple[str, ...]]:
+    """
+    Return the fit that `find` finds, and the status of each part; learn the noise from it.
+
+    Until a part is tracked for the first time, its noise may be larger than the settings say: if
+    it is lost, it is tried again with more noise, up to a share of its size. `poses` (B) are about
+    where the parts are.
+    """
+    fitted = find()
+    status = np.array(judge(tracked, fitted.evidence))
+    start, new = tracked.excess, ~tracked.is_learned
+    largest = tracked.largest_excess(tracked.camera.project(poses.position)[:, 2])
+    for step in range(_LEVELS):
+        retried = new & (status == LOST) & (largest > _MORE)
+        if not retried.any():
+            break
+        level = largest ** ((step + 1) / _LEVELS)
+        tracked.excess = np.where(retried, level, tracked.excess)
+        fitted = find()
+        status = np.array(judge(tracked, fitted.evidence))
+    tracked.excess = np.where(new & (status != TRACKED), start, tracked.excess)
+    for _ in range(_LEVELS):
+        before = tracked.excess
+        tracked.learn_noise(fitted.evidence, status == TRACKED, fitted.placement.poses, new)
+        if not np.any(new & (np.abs(np.log(tracked.excess / before)) > np.log(_MORE))):
+            break
+        fitted = find()
+        status = np.array(judge(tracked, fitted.evidence))
+    return fitted, tuple(status.tolist())
+
+
 def _reject_jumps(
     tracked: TrackedParts, guess: Poses, fitted: Fit[FreeParts], image: Array
 ) -> Fit[FreeParts]:
@@ -170,8 +217,8 @@ def _angles(first: Poses, second: Poses) -> Array:
 
 
 def _gain(fitted: Fit[FreeParts]) -> float:
-    """Return how much less the squared errors, in units of noise, are than without the parts."""
-    return float(fitted.evidence.gain @ fitted.evidence.visible)
+    """Return how much less the squares of independent errors are than without the parts."""
+    return float(fitted.evidence.gain @ (fitted.evidence.visible / fitted.alike))
 
 
 def _with_part(poses: Poses, part: int, place: Array, turn: Array) -> Poses:
@@ -234,7 +281,7 @@ def _score(
     view, window = fitting.look(tracked, poses, image)
     own = (view.part == part) & np.isfinite(view.observed)
     with np.errstate(invalid='ignore'):
-        error, limit = view.observed - view.depth, fitting.RIGHT * tracked.noise(view.depth)
+        error, limit = view.observed - view.depth, fitting.RIGHT * tracked.noise(view.depth, part)
         right = own & cluster.pixels[window.slices] & (np.abs(error) < limit)
         wrong = own & (error > limit)
     either = int(cluster.pixels.sum()) + int(wrong.sum())
@@ -250,7 +297,7 @@ def _unexplained(tracked: TrackedParts, fitted: Fit[FreeParts], image: Array) ->
     known = np.isin(view.part, [i for i, one in enumerate(status) if one == TRACKED])
     with np.errstate(invalid='ignore'):
         error = np.abs(view.observed - view.depth)
-        known &= error < fitting.RIGHT * tracked.noise(view.depth)
+        known &= error < fitting.RIGHT * tracked.noise(view.depth, view.part)
     front[window.slices] &= ~known
     depth = ndimage.median_filter(np.where(front, image, FAR), 3)
     jump = ndimage.maximum_filter(depth, 3) - ndimage.minimum_filter(depth, 3)
