@@ -18,7 +18,7 @@ from emppi_ros.recordings import depth_bag, tables
 from emppi_ros.recordings.bag_reader import SUFFIX, Bag, find_files, has_suffix
 from emppi_ros.recordings.depth_bag import DepthTopics
 from emppi_ros.recordings.signals import UNITS, Signal, covariance_triangles
-from emppi_ros.tracking import depth_video, smoothing
+from emppi_ros.tracking import depth_video, loss, smoothing
 from emppi_ros.tracking import parts as parts_files
 from emppi_ros.tracking.depth_video import DepthVideo
 from emppi_ros.tracking.fitting import TrackerConfig
@@ -70,6 +70,8 @@ class VideoTracks:
         Median of the time that an image took.
     notes : tuple of str
         When parts were lost, and what the video says.
+    causes : tuple of str
+        The likely reason for parts that are not tracked in most images, by the first one.
 
     """
 
@@ -79,6 +81,7 @@ class VideoTracks:
     joints: list[Signal]
     ms_per_image: float
     notes: tuple[str, ...]
+    causes: tuple[str, ...] = ()
 
     @property
     def tracks(self) -> Tracks:
@@ -95,10 +98,7 @@ class VideoTracks:
                 for kind, values in (('pose', poses), ('covariance', triangles)):
                     found.append(Signal(kind, part.name, UNITS[kind][0], clock, values, 'track'))
         if not found:
-            raise ConfigError(
-                'no part is seen in any image: check the camera pose of the video, and the scene '
-                'and the start poses of --parts'
-            )
+            raise ConfigError(f'no part is seen in any image: {"; ".join(self.causes)}')
         return [*found, *self.joints]
 
     def summary(self) -> dict[str, dict[str, Any]]:
@@ -205,7 +205,11 @@ def track(
         if video.joints:
             joints = {k: float(np.interp(moment, *samples)) for k, samples in video.joints.items()}
             prefix_errors(video.joints_from, tracker.tracked.move_robot, joints)
+        first = tracker.poses
         estimates.append(tracker.track(moment, image, mask))
+        if i == 0:
+            whole = tracker.tracked.prepare(-np.inf, moment, image, mask)
+            causes = loss.explain_losses(tracker.tracked, file.names, first, whole)
         durations.append(time.perf_counter() - began)
         is_tracked = any(one.status == TRACKED for one in estimates[-1])
         if isinstance(tracker, JointTracker) and is_tracked:
@@ -214,10 +218,17 @@ def track(
     if smooth:
         estimates = smoothing.smooth_estimates(images.time, estimates, tracker.tracked.shapes)
     positions = [] if model is None else _joint_signals(loaded, qpos)
-    notes = (*video.notes, *_losses(file.names, images.time, estimates))
+    rarely = [
+        text
+        for text, found in zip(causes, zip(*estimates, strict=True), strict=True)
+        if 2 * sum(one.status == TRACKED for one in found) < len(found)
+    ]
+    notes = (*video.notes, *_losses(file.names, images.time, estimates), *rarely)
+    milliseconds = 1e3 * float(np.median(durations))
     return VideoTracks(
-        file.names, images.time, estimates, positions, 1e3 * float(np.median(durations)), notes
-    )
+        file.names, images.time, estimates, positions, milliseconds, notes,
+        tuple(dict.fromkeys(rarely)),
+    )  # fmt: skip
 
 
 def _joint_signals(model: mujoco.MjModel, rows: Sequence[tuple[float, Array]]) -> list[Signal]:

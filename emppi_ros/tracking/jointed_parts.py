@@ -214,6 +214,11 @@ class JointTracker:
         self.qpos = jointed.model.qpos0.copy() if qpos is None else qpos
         self.time, self.velocity = np.nan, np.zeros(len(jointed.free))
 
+    @property
+    def poses(self) -> Poses:
+        """Poses (B) of the parts at these positions of the joints."""
+        return self._jointed.places(self.qpos).poses
+
     def track(self, time: float, image: Array, mask: Bools | None = None) -> list[PartEstimate]:
         """Return the poses of all parts in an image, as `PartTracker.track` does."""
         tracked = self.tracked
