@@ -1,6 +1,7 @@
 """Poses of parts in a whole depth video."""
 
 from collections.abc import Callable, Mapping, Sequence
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 import time
@@ -18,7 +19,7 @@ from emppi_ros.recordings import depth_bag, tables
 from emppi_ros.recordings.bag_reader import SUFFIX, Bag, find_files, has_suffix
 from emppi_ros.recordings.depth_bag import DepthTopics
 from emppi_ros.recordings.signals import UNITS, Signal, covariance_triangles
-from emppi_ros.tracking import depth_video, loss, smoothing
+from emppi_ros.tracking import depth_video, loss, smoothing, standing
 from emppi_ros.tracking import parts as parts_files
 from emppi_ros.tracking.depth_video import DepthVideo
 from emppi_ros.tracking.fitting import TrackerConfig
@@ -146,6 +147,12 @@ def read_video(
         raise ConfigError('--parts: missing; only a bag with a task goes without it')
     else:
         video = depth_video.read(path)
+        if topics.pose is not None:
+            place, turn = tuple(topics.pose.position), topics.pose.rotation.as_matrix()
+            placed = dataclasses.replace(
+                video.camera, position=place, rotation=tuple(turn.ravel())
+            )
+            video = dataclasses.replace(video, camera=placed)
     if joints is None:
         return VideoOfParts(file, video, recorded, str(path), notes)
     if file.background == 'none':
@@ -163,6 +170,7 @@ def track(
     *,
     model: Path | str | None = None,
     smooth: bool = False,
+    init: bool = False,
     watch: Callable[[TrackedImage], None] = lambda _: None,
 ) -> VideoTracks:
     """
@@ -178,6 +186,9 @@ def track(
         MJCF file whose joints are tracked in place of free parts.
     smooth : bool
         Whether poses are smoothed over time; not with `model`.
+    init : bool
+        Whether parts, which stand on a table, are searched in the first image, with the pose of
+        the camera if the scene is not where that of the video says.
     watch : function
         Called with each image and its estimates.
 
@@ -189,6 +200,8 @@ def track(
         )
     if not isinstance(video, VideoOfParts):
         video = read_video(Path(video), None if parts is None else Path(parts))
+    if init:
+        video = _with_start(video)
     file, images = video.parts, video.video
     tracker: PartTracker | JointTracker
     if model is None:
@@ -229,6 +242,25 @@ def track(
         file.names, images.time, estimates, positions, milliseconds, notes,
         tuple(dict.fromkeys(rarely)),
     )  # fmt: skip
+
+
+def _with_start(video: VideoOfParts) -> VideoOfParts:
+    """Return a video with the poses of parts, and of the camera, that its first image shows."""
+    images, file = video.video, video.parts
+    camera, poses, _ = standing.find_start(file, images.camera, images.image(0))
+    notes = [
+        f'--init: {name} starts at position {np.round(place, 4).tolist()}, quaternion '
+        f'{np.round(turn, 4).tolist()}'
+        for name, place, turn in zip(file.names, *np.split(poses.rows, [3], axis=1), strict=True)
+    ]
+    if camera != images.camera:
+        row = np.round([*camera.position, *camera.quaternion], 5).tolist()
+        notes.append(f'--init: --camera-pose {" ".join(map(str, row))}')
+    return video._replace(
+        parts=file._replace(start=poses),
+        video=dataclasses.replace(images, camera=camera),
+        notes=[*video.notes, *notes],
+    )
 
 
 def _joint_signals(model: mujoco.MjModel, rows: Sequence[tuple[float, Array]]) -> list[Signal]:

@@ -41,8 +41,7 @@ def explain_losses(
         )
         return [text] * len(names)
     beside = both & (rendered.part == NOTHING)
-    error = np.abs(image[beside] - behind[beside])
-    near = error < np.maximum(RIGHT * tracked.noise(behind[beside]), _NEAR_M)
+    error, near = _beside(tracked, image, beside)
     if len(near) and near.mean() < _FEW:
         text = (
             f'of {len(near)} px beside the parts {100.0 * near.mean():.1f} % are within '
@@ -81,6 +80,20 @@ def explain_losses(
                 'check the camera pose, and whether the part is in the image'
             )
     return sentences
+
+
+def shows_background(tracked: TrackedParts, image: Array) -> bool:
+    """Return whether what is behind the parts is where camera pose and scene say."""
+    near = _beside(tracked, image, np.isfinite(image) & (image != FAR))[1]
+    return bool(len(near) and near.mean() >= _FEW)
+
+
+def _beside(tracked: TrackedParts, image: Array, pixels: Bools) -> tuple[Array, Bools]:
+    """Return errors (n,) of the background at some pixels [m], and whether they are small."""
+    behind = tracked.background.crop(Window(0, image.shape[0], 0, image.shape[1]))
+    pixels = pixels & np.isfinite(behind)
+    error = np.abs(image[pixels] - behind[pixels])
+    return error, error < np.maximum(RIGHT * tracked.noise(behind[pixels]), _NEAR_M)
 
 
 def _things(tracked: TrackedParts, image: Array, front: Bools) -> Array:

@@ -228,7 +228,7 @@ def _with_part(poses: Poses, part: int, place: Array, turn: Array) -> Poses:
     return Poses(position, rotation)
 
 
-class _Cluster(NamedTuple):
+class Cluster(NamedTuple):
     """Pixels (h, w) that belong together, and the median (3,) of their points [m]."""
 
     pixels: Bools
@@ -262,21 +262,19 @@ def _find_again(
                 aligned = fitting.align(tracked, FreeParts(moved), image, reach).poses
                 # the others stay where they are
                 moved = _with_part(moved, part, aligned.position[part], aligned.rotation[part])
-                score = _score(tracked, moved, part, cluster, image)
-                if score > best + _BETTER:
-                    best, poses, where = score, moved, cluster
+                share = score(tracked, moved, part, cluster, image)
+                if share > best + _BETTER:
+                    best, poses, where = share, moved, cluster
         if poses is None or where is None:
             continue
         again = fitting.fit(tracked, FreeParts(poses), image)
-        score = _score(tracked, again.placement.poses, part, where, image)
-        if score > _ENOUGH and again.evidence.scale[part] < _GOOD:
+        share = score(tracked, again.placement.poses, part, where, image)
+        if share > _ENOUGH and again.evidence.scale[part] < _GOOD:
             fitted = again
     return fitted
 
 
-def _score(
-    tracked: TrackedParts, poses: Poses, part: int, cluster: _Cluster, image: Array
-) -> float:
+def score(tracked: TrackedParts, poses: Poses, part: int, cluster: Cluster, image: Array) -> float:
     """Return the share of pixels of part and cluster on which both agree."""
     view, window = fitting.look(tracked, poses, image)
     own = (view.part == part) & np.isfinite(view.observed)
@@ -288,7 +286,7 @@ def _score(
     return float(right.sum()) / max(either, 1)
 
 
-def _unexplained(tracked: TrackedParts, fitted: Fit[FreeParts], image: Array) -> list[_Cluster]:
+def _unexplained(tracked: TrackedParts, fitted: Fit[FreeParts], image: Array) -> list[Cluster]:
     """Return the largest clusters in front that no tracked part explains."""
     behind = tracked.background.crop(Window(0, image.shape[0], 0, image.shape[1]))
     front = tracked.is_foreground(image, behind)
@@ -309,5 +307,5 @@ def _unexplained(tracked: TrackedParts, fitted: Fit[FreeParts], image: Array) ->
         if sizes[label] < FEWEST_PIXELS:
             break
         points = np.array(tracked.camera.position) + tracked.rays[own] * image[own][:, None]
-        clusters.append(_Cluster(own, np.median(points, axis=0)))
+        clusters.append(Cluster(own, np.median(points, axis=0)))
     return clusters

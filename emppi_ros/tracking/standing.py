@@ -1,0 +1,170 @@
+"""First poses of parts that stand on a table, and the pose of the camera above it."""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+from scipy import ndimage
+from scipy.spatial.transform import Rotation
+
+from emppi_ros.core.arrays import Array
+from emppi_ros.core.errors import PoseError
+from emppi_ros.core.pose import Poses
+from emppi_ros.tracking import fitting, loss, tracker
+from emppi_ros.tracking.camera import Camera
+from emppi_ros.tracking.fitting import FEWEST_PIXELS, Fit, FreeParts, TrackedParts
+from emppi_ros.tracking.parts import PartsFile, prepare_parts
+from emppi_ros.tracking.tracker import TRACKED, Cluster
+
+_PLANES, _DRAWS, _POINTS = 3, 300, 4000
+_THICK = 0.008  # of a plane, relative to its distance
+_CLUSTERS, _TURNS, _BETTER = 3, 8, 0.02
+_ABOUT = 4.0  # radii of a part: the table about it
+_LOW, _HIGH = 0.2, 1.2  # of the height of a part, between which its points are
+_UPRIGHT = 0.97  # cosine of the tilt of a part that stands
+_ENOUGH, _SURE = 0.6, 0.9  # shares of pixels: of a part that is found, and of which none is better
+
+
+class Start(NamedTuple):
+    """Where a camera is, and the parts (B) in its first image."""
+
+    camera: Camera
+    poses: Poses
+    share: float = 0.0  # of the pixels of what stands on the table that the parts explain
+
+
+def find_start(file: PartsFile, view: Camera, image: Array) -> Start:
+    """
+    Return where parts stand in an image (h, w) [m], in any place and orientation about z.
+
+    If the scene is not where the pose of the camera says, this follows from a plane, on which the
+    first part stands: where the file says, so that the poses of all others and of the camera are
+    relative to it. PoseError if a part is not found.
+    """
+    tracked = prepare_parts(file, view)
+    image = tracked.prepare(-np.inf, 0.0, image, None)
+    fits = loss.shows_background(tracked, image)
+    views = [view] if fits else _above_planes(tracked, file.start, image)
+    best = max((_stand(file, one, image) for one in views), key=lambda one: one.share)
+    if not best.share:
+        raise PoseError(
+            f'--init: {file.names[0]} does not stand on '
+            + ('the table of the scene' if fits else f'any of the {len(views)} largest planes')
+            + ' in the first image, in the orientation of --parts and any other about z'
+        )
+    if fits:
+        return best
+    # the plane about the part: a table is not flat everywhere, and other things lie on it
+    first = Poses(np.array(best.camera.position), best.camera.matrix)
+    points = first.position + best.camera.rays() * image[..., None]
+    far = np.linalg.norm(points - best.poses.position[0], axis=-1)
+    local = np.where(far < _ABOUT * tracked.shapes[0].radius, image, np.nan)
+    second = _above_planes(tracked, file.start, local)[0]
+    camera = Poses(np.array(second.position), second.matrix)
+    poses = camera @ first.inverse() @ best.poses
+    (place, turn), (wanted, target) = poses.at(0), file.start.at(0)
+    turned = target @ turn.T
+    yaw = np.arctan2(turned[1, 0] - turned[0, 1], turned[0, 0] + turned[1, 1])
+    about_z, flat = Rotation.from_euler('z', yaw).as_matrix(), np.array([1.0, 1.0, 0.0])
+    moved = Poses(flat * wanted - about_z @ (flat * place), about_z)
+    return Start(_placed(view, moved @ camera), moved @ poses)
+
+
+def _placed(view: Camera, pose: Poses) -> Camera:
+    """Return a camera at another pose."""
+    place, turn = tuple(pose.position.tolist()), tuple(pose.rotation.ravel().tolist())
+    return dataclasses.replace(view, position=place, rotation=turn)
+
+
+def _above_planes(tracked: TrackedParts, start: Poses, image: Array) -> list[Camera]:
+    """Return cameras that see the largest planes of an image where the first part stands."""
+    rng, view = np.random.default_rng(0), tracked.camera
+    points = (view.rays() @ view.matrix * image[..., None]).reshape(-1, 3)  # of the camera
+    points = points[np.isfinite(points).all(axis=1)]
+    points = points[rng.permutation(len(points))[:_POINTS]]
+    bottom = _heights(tracked, start)[0]
+    views = list[Camera]()
+    while len(views) < _PLANES and len(points) > FEWEST_PIXELS:
+        near, thick = np.zeros(len(points), bool), _THICK * points[:, 2]
+        for _ in range(_DRAWS):
+            first, *others = points[rng.choice(len(points), 3, replace=False)]
+            normal = np.cross(*(others - first))
+            normal /= max(float(np.linalg.norm(normal)), 1e-12)
+            inside = np.abs((points - first) @ normal) < thick
+            near = inside if inside.sum() > near.sum() else near
+        if near.sum() < 3:
+            break
+        middle = points[near].mean(axis=0)
+        normal = np.linalg.svd(points[near] - middle, full_matrices=False)[2][2]
+        normal *= -np.sign(normal @ middle)  # towards the camera
+        turn = Rotation.align_vectors([[0.0, 0.0, 1.0]], [normal])[0].as_matrix()
+        place = np.array([0.0, 0.0, bottom - normal @ middle])
+        views.append(_placed(view, Poses(place, turn)))
+        points = points[~near]
+    return views
+
+
+def _heights(tracked: TrackedParts, poses: Poses, part: int = 0) -> tuple[float, float]:
+    """Return the heights of the bottom and the top of a part [m]."""
+    z = tracked.surfaces[part].points @ poses.rotation[part, 2] + poses.position[part, 2]
+    return float(z.min()), float(z.max())
+
+
+def _stand(file: PartsFile, view: Camera, image: Array) -> Start:
+    """Return the parts on the table as a camera sees it; their share is 0 if one is missing."""
+    rows, shares = list[Poses](), list[float]()
+    for part, (name, body) in enumerate(zip(file.names, file.bodies, strict=True)):
+        start = file.start.at([part])
+        alone = file._replace(names=(name,), bodies=(body,), start=start)
+        tracked = prepare_parts(alone, view)
+        share, poses = _search(tracked, start, tracked.prepare(-np.inf, 0.0, image, None))
+        rows.append(poses)
+        shares.append(share)
+    places, turns = zip(*rows, strict=True)
+    return Start(view, Poses(np.concatenate(places), np.concatenate(turns)), min(shares))
+
+
+def _search(tracked: TrackedParts, start: Poses, image: Array) -> tuple[float, Poses]:
+    """Return the share of pixels that a part explains at its best pose, and this pose."""
+    things, best = _things(tracked, start, image), 0.0
+    height = float(np.ptp(_heights(tracked, start)))
+
+    def find() -> Fit[FreeParts]:
+        nonlocal best
+        kept, best = fitting.fit(tracked, FreeParts(start), image), 0.0
+        for thing in things:
+            for yaw in 2.0 * np.pi / _TURNS * np.arange(_TURNS):
+                turn = Rotation.from_euler('z', yaw).as_matrix() @ start.rotation
+                place = np.append(thing.centre[:2], start.position[0, 2])
+                place[:2] -= (turn[0] @ tracked.shapes[0].centre)[:2]
+                fitted = fitting.fit_widely(tracked, FreeParts(Poses(place[None], turn)), image)
+                poses = fitted.placement.poses
+                share = tracker.score(tracked, poses, 0, thing, image)
+                tilt = float((poses.rotation[0] @ start.rotation[0].T)[2, 2])
+                fall = abs(poses.position[0, 2] - start.position[0, 2])
+                if share > best + _BETTER and tilt > _UPRIGHT and fall < _LOW * height:
+                    kept, best = fitted, share
+                if best > _SURE:
+                    return kept
+        return kept
+
+    fitted, status = tracker.fit_with_noise(tracked, find, start)
+    return best if status[0] == TRACKED and best > _ENOUGH else 0.0, fitted.placement.poses
+
+
+def _things(tracked: TrackedParts, start: Poses, image: Array) -> list[Cluster]:
+    """Return the largest clusters of pixels that are as high above the table as a part."""
+    points = np.array(tracked.camera.position) + tracked.rays * image[..., None]
+    bottom, top = _heights(tracked, start)
+    share = (points[..., 2] - bottom) / (top - bottom)
+    labels, count = ndimage.label((share > _LOW) & (share < _HIGH))
+    clusters = list[Cluster]()
+    for label in 1 + np.argsort(-np.bincount(labels.ravel(), minlength=count + 1)[1:]):
+        pixels = labels == label
+        centre = np.median(points[pixels], axis=0)
+        spread = float(np.median(np.linalg.norm(points[pixels] - centre, axis=1)))
+        if pixels.sum() < FEWEST_PIXELS or len(clusters) == _CLUSTERS:
+            break
+        if spread < 2.0 * tracked.shapes[0].radius:
+            clusters.append(Cluster(pixels, centre))
+    return clusters
