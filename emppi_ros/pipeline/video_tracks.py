@@ -70,9 +70,7 @@ class VideoTracks:
     ms_per_image : float
         Median of the time that an image took.
     notes : tuple of str
-        When parts were lost, and what the video says.
-    causes : tuple of str
-        The likely reason for parts that are not tracked in most images, by the first one.
+        When parts were lost and why, and what the video says.
 
     """
 
@@ -82,7 +80,6 @@ class VideoTracks:
     joints: list[Signal]
     ms_per_image: float
     notes: tuple[str, ...]
-    causes: tuple[str, ...] = ()
 
     @property
     def tracks(self) -> Tracks:
@@ -99,7 +96,7 @@ class VideoTracks:
                 for kind, values in (('pose', poses), ('covariance', triangles)):
                     found.append(Signal(kind, part.name, UNITS[kind][0], clock, values, 'track'))
         if not found:
-            raise ConfigError(f'no part is seen in any image: {"; ".join(self.causes)}')
+            raise ConfigError(f'no part is seen in any image: {"; ".join(self.notes)}')
         return [*found, *self.joints]
 
     def summary(self) -> dict[str, dict[str, Any]]:
@@ -148,11 +145,7 @@ def read_video(
     else:
         video = depth_video.read(path)
         if topics.pose is not None:
-            place, turn = tuple(topics.pose.position), topics.pose.rotation.as_matrix()
-            placed = dataclasses.replace(
-                video.camera, position=place, rotation=tuple(turn.ravel())
-            )
-            video = dataclasses.replace(video, camera=placed)
+            video = dataclasses.replace(video, camera=video.camera.at(topics.pose))
     if joints is None:
         return VideoOfParts(file, video, recorded, str(path), notes)
     if file.background == 'none':
@@ -211,6 +204,7 @@ def track(
         jointed = prefix_errors(f'--model {model}', JointedParts, loaded, file.names)
         tracker = JointTracker(parts_files.prepare_parts(file, images.camera), jointed)
     estimates: list[list[PartEstimate]] = []
+    causes: dict[int, str] = {}  # by part, why it was not found for the first time
     durations, qpos = [], []
     for i, moment in enumerate(images.time.tolist()):
         image, mask = images.image(i), None if images.mask is None else images.mask(i)
@@ -220,9 +214,11 @@ def track(
             prefix_errors(video.joints_from, tracker.tracked.move_robot, joints)
         first = tracker.poses
         estimates.append(tracker.track(moment, image, mask))
-        if i == 0:
+        missing = [k for k, one in enumerate(estimates[-1]) if one.status != TRACKED]
+        if set(missing) - set(causes):
             whole = tracker.tracked.prepare(-np.inf, moment, image, mask)
-            causes = loss.explain_losses(tracker.tracked, file.names, first, whole)
+            texts = loss.explain_losses(tracker.tracked, file.names, first, whole)
+            causes = {k: texts[k] for k in missing} | causes
         durations.append(time.perf_counter() - began)
         is_tracked = any(one.status == TRACKED for one in estimates[-1])
         if isinstance(tracker, JointTracker) and is_tracked:
@@ -232,26 +228,24 @@ def track(
         estimates = smoothing.smooth_estimates(images.time, estimates, tracker.tracked.shapes)
     positions = [] if model is None else _joint_signals(loaded, qpos)
     rarely = [
-        text
-        for text, found in zip(causes, zip(*estimates, strict=True), strict=True)
+        causes[part]
+        for part, found in enumerate(zip(*estimates, strict=True))
         if 2 * sum(one.status == TRACKED for one in found) < len(found)
     ]
-    notes = (*video.notes, *_losses(file.names, images.time, estimates), *rarely)
-    milliseconds = 1e3 * float(np.median(durations))
+    notes = (*video.notes, *_losses(file.names, images.time, estimates), *dict.fromkeys(rarely))
     return VideoTracks(
-        file.names, images.time, estimates, positions, milliseconds, notes,
-        tuple(dict.fromkeys(rarely)),
-    )  # fmt: skip
+        file.names, images.time, estimates, positions, 1e3 * float(np.median(durations)), notes
+    )
 
 
 def _with_start(video: VideoOfParts) -> VideoOfParts:
     """Return a video with the poses of parts, and of the camera, that its first image shows."""
     images, file = video.video, video.parts
     camera, poses, _ = standing.find_start(file, images.camera, images.image(0))
+    rows = np.round(poses.rows, 5).tolist()
     notes = [
-        f'--init: {name} starts at position {np.round(place, 4).tolist()}, quaternion '
-        f'{np.round(turn, 4).tolist()}'
-        for name, place, turn in zip(file.names, *np.split(poses.rows, [3], axis=1), strict=True)
+        f'--init: {name}: position {row[:3]}, quaternion {row[3:]}'
+        for name, row in zip(file.names, rows, strict=True)
     ]
     if camera != images.camera:
         row = np.round([*camera.position, *camera.quaternion], 5).tolist()

@@ -66,7 +66,10 @@ def read(bag: Bag, topics: DepthTopics) -> DepthBag:
     if pose is None:
         moving, static = (messages[name] for name in _TF)
         pose = _find_pose(moving, static, infos[0].header.frame_id, frame)
-    cameras = {_intrinsics(message) for message in infos}
+    cameras = {
+        (one.width, one.height, *one.k, *one.p, one.roi.x_offset, one.roi.y_offset)
+        for one in infos
+    }
     if len(cameras) > 1:
         raise PoseError(f'{bag.path}: {len(cameras)} cameras on one topic: intrinsics differ')
     start = _seconds(images[0])
@@ -106,11 +109,9 @@ def _in_time(images: list[Any], arrived: Array, topic: str, notes: list[str]) ->
 
 def _find_pose(moving: list[Any], static: list[Any], camera: str, frame: str) -> Pose:
     """Return the pose of a camera; PoseError if none is known, or if it moves."""
-    known: dict[str, StaticTransform] = {}
-    fixed: dict[str, StaticTransform] = {}
+    known, fixed, poses = dict[str, StaticTransform](), dict[str, StaticTransform](), list[Pose]()
     for message in static:
         depth_messages.add_transforms(fixed, message)
-    poses = list[Pose]()
     for message in moving:
         depth_messages.add_transforms(known, message)
         with suppress(PoseError):  # transforms of the chain may arrive in several messages
@@ -118,17 +119,8 @@ def _find_pose(moving: list[Any], static: list[Any], camera: str, frame: str) ->
     first = poses[0] if poses else depth_messages.find_pose(fixed.get, camera, frame)
     for pose in poses:
         if motion := depth_messages.motion(first, pose):
-            raise PoseError(
-                f'the camera {camera!r} moves in {frame!r} on /tf, {motion}: expected a camera '
-                'at rest'
-            )
+            raise PoseError(f'camera {camera!r} moves in {frame!r} on /tf, {motion}: not at rest')
     return first
-
-
-def _intrinsics(message: Any) -> tuple[float, ...]:
-    roi = message.roi
-    cut = roi.x_offset, roi.y_offset, roi.width, roi.height
-    return (message.width, message.height, *message.k, *message.p, *cut)
 
 
 def _seconds(message: Any) -> float:

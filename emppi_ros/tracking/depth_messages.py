@@ -63,7 +63,9 @@ def read_camera(
     (width, height) of an image says whether `roi`, binning, or a filter made it smaller. `note`
     takes sentences on what was assumed. PoseError if intrinsics and images do not fit.
     """
-    is_raw = not is_rectified and _is_raw(topic)
+    # `image_rect_raw` is rectified
+    is_known = is_rectified or 'rect' in topic.lower()
+    is_raw = not is_known and 'raw' in topic.lower().rsplit('/', 1)[-1]
     distortion, where = [float(d) for d in message.d], topic or IMAGE
     if any(distortion) and is_raw:
         raise PoseError(
@@ -81,7 +83,7 @@ def read_camera(
             f'{where}: CameraInfo has distortion (d: {distortion}), but no p: expected the '
             'projection matrix of the rectified images'
         )
-    if any(distortion) and not is_rectified and 'rect' not in topic.lower():
+    if any(distortion) and not is_known:
         note(
             f'{where}: CameraInfo has distortion; the images are taken for rectified ones, with '
             'its p. If they are raw, rectify them, as image_proc does'
@@ -95,14 +97,12 @@ def read_camera(
     if size == full:  # neither cut nor binned
         scale, corner, taken = (1, 1), (0, 0), full
     elif size is not None and size != taken:
-        factor = round(taken[0] / size[0]) if min(size) > 0 else 0
-        if factor < 2 or any(
-            abs(n - factor * k) >= factor for n, k in zip(taken, size, strict=True)
-        ):
+        factor = round(taken[0] / max(size[0], 1))
+        rest = max(abs(n - factor * k) for n, k in zip(taken, size, strict=True))
+        if not 2 <= factor or rest >= factor:
             raise PoseError(
                 f'{where}: images of {size[0]} x {size[1]} px, but CameraInfo says {taken[0]} x '
-                f'{taken[1]}: expected the same, or a whole fraction. For cut images it needs '
-                'their roi, for scaled ones their own intrinsics'
+                f'{taken[1]}: expected the same, or a whole fraction; of cut images, their roi'
             )
         note(
             f'{where}: images of {size[0]} x {size[1]} px, 1/{factor} of what CameraInfo says, as '
@@ -119,11 +119,6 @@ def read_camera(
         return camera.posed(width, height, intrinsics, centre)
     except ConfigError as error:
         raise PoseError(f'CameraInfo: {error}') from None
-
-
-def _is_raw(topic: str) -> bool:
-    """Return whether a topic says that its images are not rectified; `image_rect_raw` are."""
-    return 'rect' not in topic.lower() and 'raw' in topic.lower().rsplit('/', 1)[-1]
 
 
 def add_transforms(known: dict[str, StaticTransform], message: Any) -> None:

@@ -31,7 +31,6 @@ _CONVERGED = 5e-5  # m
 _ALIGNED = 10.0 * _CONVERGED
 _NARROWER = 0.7  # reach of alignment from one step to the next
 _LARGEST_NOISE = 0.08  # of the size of a part, as its standard deviation at most
-_LEARNING = 0.2  # weight of an image in the noise that is learned
 _RATIOS = np.geomspace(0.05, 8.0, 100)  # of a standard deviation to what is thought of it
 # medians of the normal errors that are then right
 _MEDIANS = _RATIOS * special.ndtri(0.5 + 0.25 * (2.0 * special.ndtr(RIGHT / _RATIOS) - 1.0))
@@ -90,39 +89,20 @@ class TrackedParts:
         nothing = np.full((camera.height, camera.width), np.inf)
         self.background = Background(nothing if background is None else background)
         self.rounding = 0.0  # m, standard deviation
+        # standard deviations of parts (B,) relative to the settings, as images show them
         self.excess = np.ones(len(self.shapes))
         self.is_learned = np.zeros(len(self.shapes), bool)  # (B,), whether images have shown it
-
-    @property
-    def excess(self) -> Array:
-        """Standard deviations of parts (B,) relative to the settings; images show them."""
-        return self._factors[:-1]
-
-    @excess.setter
-    def excess(self, values: Array) -> None:
-        self._factors = np.append(values, np.median(values))  # the last is of what is behind
 
     def noise(self, depth: Array, part: Ints | int | None = None) -> Array:
         """Return standard deviations of depths [m] of parts, by default of what is behind them."""
         sd = np.sqrt((self.settings.noise_sd_per_m * depth**2) ** 2 + self.rounding**2)
-        return sd * self._factors[-1 if part is None else part]
+        return sd * np.append(self.excess, self.excess.mean())[-1 if part is None else part]
 
-    def largest_excess(self, depths: Array) -> Array:
-        """Return the largest noise of parts (B,), relative to the settings, at depths (B,) [m]."""
+    def largest_excess(self, poses: Poses) -> Array:
+        """Return the largest noise of parts (B,) at poses (B), relative to the settings."""
+        depths = self.camera.project(poses.position)[:, 2]
         sd = self.noise(depths, np.arange(len(depths))) / self.excess
         return np.maximum(_LARGEST_NOISE * np.array([one.radius for one in self.shapes]) / sd, 1.0)
-
-    def learn_noise(self, evidence: 'Evidence', shown: Bools, poses: Poses, new: Bools) -> None:
-        """
-        Learn from the errors of parts that an image shows (B,) how large its noise is.
-
-        Only of `new` parts does an image decide alone. `poses` (B) are those of the parts.
-        """
-        depths = self.camera.project(poses.position)[:, 2]
-        ratio = np.where(new, evidence.ratio, evidence.ratio**_LEARNING)
-        excess = np.clip(self.excess * ratio, 1.0, self.largest_excess(depths))
-        self.excess = np.where(shown, excess, self.excess)
-        self.is_learned |= shown
 
     def is_foreground(self, observed: Array, background: Array) -> Bools:
         """Return which depths are in front of the background by more than noise."""

@@ -1,15 +1,14 @@
 """First poses of parts that stand on a table, and the pose of the camera above it."""
 
-import dataclasses
+import itertools
 from typing import NamedTuple
 
 import numpy as np
-from scipy import ndimage
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import PoseError
-from emppi_ros.core.pose import Poses
+from emppi_ros.core.pose import Pose, Poses, to_quaternion
 from emppi_ros.tracking import fitting, loss, tracker
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.fitting import FEWEST_PIXELS, Fit, FreeParts, TrackedParts
@@ -43,7 +42,7 @@ def find_start(file: PartsFile, view: Camera, image: Array) -> Start:
     """
     tracked = prepare_parts(file, view)
     image = tracked.prepare(-np.inf, 0.0, image, None)
-    fits = loss.shows_background(tracked, image)
+    fits = loss.compare_background(tracked, image)[0] >= loss.FEW
     views = [view] if fits else _above_planes(tracked, file.start, image)
     best = max((_stand(file, one, image) for one in views), key=lambda one: one.share)
     if not best.share:
@@ -55,25 +54,26 @@ def find_start(file: PartsFile, view: Camera, image: Array) -> Start:
     if fits:
         return best
     # the plane about the part: a table is not flat everywhere, and other things lie on it
-    first = Poses(np.array(best.camera.position), best.camera.matrix)
+    first = _pose(best.camera)
     points = first.position + best.camera.rays() * image[..., None]
     far = np.linalg.norm(points - best.poses.position[0], axis=-1)
     local = np.where(far < _ABOUT * tracked.shapes[0].radius, image, np.nan)
-    second = _above_planes(tracked, file.start, local)[0]
-    camera = Poses(np.array(second.position), second.matrix)
+    camera = _pose(_above_planes(tracked, file.start, local)[0])
     poses = camera @ first.inverse() @ best.poses
     (place, turn), (wanted, target) = poses.at(0), file.start.at(0)
     turned = target @ turn.T
     yaw = np.arctan2(turned[1, 0] - turned[0, 1], turned[0, 0] + turned[1, 1])
     about_z, flat = Rotation.from_euler('z', yaw).as_matrix(), np.array([1.0, 1.0, 0.0])
     moved = Poses(flat * wanted - about_z @ (flat * place), about_z)
-    return Start(_placed(view, moved @ camera), moved @ poses)
+    return Start(_at(view, moved @ camera), moved @ poses)
 
 
-def _placed(view: Camera, pose: Poses) -> Camera:
-    """Return a camera at another pose."""
-    place, turn = tuple(pose.position.tolist()), tuple(pose.rotation.ravel().tolist())
-    return dataclasses.replace(view, position=place, rotation=turn)
+def _pose(view: Camera) -> Poses:
+    return Poses(np.array(view.position), view.matrix)
+
+
+def _at(view: Camera, pose: Poses) -> Camera:
+    return view.at(Pose(pose.position, to_quaternion(Rotation.from_matrix(pose.rotation))))
 
 
 def _above_planes(tracked: TrackedParts, start: Poses, image: Array) -> list[Camera]:
@@ -99,72 +99,65 @@ def _above_planes(tracked: TrackedParts, start: Poses, image: Array) -> list[Cam
         normal *= -np.sign(normal @ middle)  # towards the camera
         turn = Rotation.align_vectors([[0.0, 0.0, 1.0]], [normal])[0].as_matrix()
         place = np.array([0.0, 0.0, bottom - normal @ middle])
-        views.append(_placed(view, Poses(place, turn)))
+        views.append(_at(view, Poses(place, turn)))
         points = points[~near]
     return views
 
 
-def _heights(tracked: TrackedParts, poses: Poses, part: int = 0) -> tuple[float, float]:
-    """Return the heights of the bottom and the top of a part [m]."""
-    z = tracked.surfaces[part].points @ poses.rotation[part, 2] + poses.position[part, 2]
+def _heights(tracked: TrackedParts, poses: Poses) -> tuple[float, float]:
+    """Return the heights of the bottom and the top of the first part [m]."""
+    z = tracked.surfaces[0].points @ poses.rotation[0, 2] + poses.position[0, 2]
     return float(z.min()), float(z.max())
 
 
 def _stand(file: PartsFile, view: Camera, image: Array) -> Start:
     """Return the parts on the table as a camera sees it; their share is 0 if one is missing."""
-    rows, shares = list[Poses](), list[float]()
+    rows = []
     for part, (name, body) in enumerate(zip(file.names, file.bodies, strict=True)):
-        start = file.start.at([part])
-        alone = file._replace(names=(name,), bodies=(body,), start=start)
+        alone = file._replace(names=(name,), bodies=(body,), start=file.start.at([part]))
         tracked = prepare_parts(alone, view)
-        share, poses = _search(tracked, start, tracked.prepare(-np.inf, 0.0, image, None))
-        rows.append(poses)
-        shares.append(share)
-    places, turns = zip(*rows, strict=True)
+        seen = tracked.prepare(-np.inf, 0.0, image, None)
+        rows.append(_search(tracked, alone.start, seen))
+    places, turns, shares = zip(*rows, strict=True)
     return Start(view, Poses(np.concatenate(places), np.concatenate(turns)), min(shares))
 
 
-def _search(tracked: TrackedParts, start: Poses, image: Array) -> tuple[float, Poses]:
-    """Return the share of pixels that a part explains at its best pose, and this pose."""
-    things, best = _things(tracked, start, image), 0.0
-    height = float(np.ptp(_heights(tracked, start)))
+def _search(tracked: TrackedParts, start: Poses, image: Array) -> tuple[Array, Array, float]:
+    """Return the pose of a part, and the share of pixels that it explains; 0 if not found."""
+    (bottom, top), best = _heights(tracked, start), 0.0
+    things = _things(tracked, start, image)
+    turns = Rotation.from_rotvec(
+        [[0.0, 0.0, 2.0 * np.pi * i / _TURNS] for i in range(_TURNS)]
+    ).as_matrix()
 
     def find() -> Fit[FreeParts]:
         nonlocal best
         kept, best = fitting.fit(tracked, FreeParts(start), image), 0.0
-        for thing in things:
-            for yaw in 2.0 * np.pi / _TURNS * np.arange(_TURNS):
-                turn = Rotation.from_euler('z', yaw).as_matrix() @ start.rotation
-                place = np.append(thing.centre[:2], start.position[0, 2])
-                place[:2] -= (turn[0] @ tracked.shapes[0].centre)[:2]
-                fitted = fitting.fit_widely(tracked, FreeParts(Poses(place[None], turn)), image)
-                poses = fitted.placement.poses
-                share = tracker.score(tracked, poses, 0, thing, image)
-                tilt = float((poses.rotation[0] @ start.rotation[0].T)[2, 2])
-                fall = abs(poses.position[0, 2] - start.position[0, 2])
-                if share > best + _BETTER and tilt > _UPRIGHT and fall < _LOW * height:
-                    kept, best = fitted, share
-                if best > _SURE:
-                    return kept
+        for thing, turn in itertools.product(things, turns @ start.rotation):
+            place = thing.centre - turn @ tracked.shapes[0].centre
+            place[2] = start.position[0, 2]
+            fitted = fitting.fit_widely(tracked, FreeParts(Poses(place[None], turn[None])), image)
+            (position,), (rotation,) = poses = fitted.placement.poses
+            share = tracker.score(tracked, poses, 0, thing, image)
+            is_up = (rotation @ start.rotation[0].T)[2, 2] > _UPRIGHT
+            if (
+                share > best + _BETTER
+                and is_up
+                and abs(position[2] - place[2]) < _LOW * (top - bottom)
+            ):
+                kept, best = fitted, share
+            if best > _SURE:
+                break
         return kept
 
     fitted, status = tracker.fit_with_noise(tracked, find, start)
-    return best if status[0] == TRACKED and best > _ENOUGH else 0.0, fitted.placement.poses
+    return *fitted.placement.poses, best if status[0] == TRACKED and best > _ENOUGH else 0.0
 
 
 def _things(tracked: TrackedParts, start: Poses, image: Array) -> list[Cluster]:
     """Return the largest clusters of pixels that are as high above the table as a part."""
-    points = np.array(tracked.camera.position) + tracked.rays * image[..., None]
+    z = (np.array(tracked.camera.position) + tracked.rays * image[..., None])[..., 2]
     bottom, top = _heights(tracked, start)
-    share = (points[..., 2] - bottom) / (top - bottom)
-    labels, count = ndimage.label((share > _LOW) & (share < _HIGH))
-    clusters = list[Cluster]()
-    for label in 1 + np.argsort(-np.bincount(labels.ravel(), minlength=count + 1)[1:]):
-        pixels = labels == label
-        centre = np.median(points[pixels], axis=0)
-        spread = float(np.median(np.linalg.norm(points[pixels] - centre, axis=1)))
-        if pixels.sum() < FEWEST_PIXELS or len(clusters) == _CLUSTERS:
-            break
-        if spread < 2.0 * tracked.shapes[0].radius:
-            clusters.append(Cluster(pixels, centre))
-    return clusters
+    share = (z - bottom) / (top - bottom)
+    found = tracker.clusters(tracked, (share > _LOW) & (share < _HIGH), image)
+    return list(itertools.islice(found, _CLUSTERS))

@@ -5,7 +5,8 @@ Directions that an image does not show, such as the roll of a cylinder, stay as 
 large covariance.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -16,15 +17,7 @@ from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import equations, fitting
 from emppi_ros.tracking.equations import NOTHING_KNOWN, Displacement
-from emppi_ros.tracking.fitting import (
-    FAR,
-    FEWEST_PIXELS,
-    Evidence,
-    Fit,
-    FreeParts,
-    P,
-    TrackedParts,
-)
+from emppi_ros.tracking.fitting import FAR, FEWEST_PIXELS, Evidence, Fit, FreeParts, TrackedParts
 from emppi_ros.tracking.renderer import Window
 
 TRACKED, HIDDEN, LOST = 'tracked', 'hidden', 'lost'
@@ -38,7 +31,8 @@ _ENOUGH = 0.7  # share of pixels on which part and cluster agree
 _MISFIT = 10.5  # squared errors in units of the noise: another shape
 _GAIN = 0.5  # squared errors that a part explains better than the background, per pixel
 _GOOD = 2.2  # the same, for a part that is found again
-_LEVELS = 2  # of noise that are tried beyond that of the settings
+_LEARNING = 0.2  # weight of an image in the noise that is learned, after the first one
+_REFITS = 2  # to the first image, with its noise
 _MORE = 1.2  # times a noise, which is worth another fit
 _JUMP_RAD = 0.3  # from the prediction: three times the largest standard deviation that is seen
 _JUMP_GAIN = FEWEST_PIXELS * fitting.RIGHT**2  # squared errors that it must explain
@@ -160,8 +154,8 @@ def judge(tracked: TrackedParts, evidence: Evidence) -> tuple[str, ...]:
 
 
 def fit_with_noise(
-    tracked: TrackedParts, find: Callable[[], Fit[P]], poses: Poses
-) -> tuple[Fit[P], tuple[str, ...]]:
+    tracked: TrackedParts, find: Callable[[], Fit[fitting.P]], poses: Poses
+) -> tuple[Fit[fitting.P], tuple[str, ...]]:
     """
     Return the fit that `find` finds, and the status of each part; learn the noise from it.
 
@@ -169,26 +163,26 @@ def fit_with_noise(
     it is lost, it is tried again with more noise, up to a share of its size. `poses` (B) are about
     where the parts are.
     """
+    new, largest, start = ~tracked.is_learned, tracked.largest_excess(poses), tracked.excess
     fitted = find()
     status = np.array(judge(tracked, fitted.evidence))
-    start, new = tracked.excess, ~tracked.is_learned
-    largest = tracked.largest_excess(tracked.camera.project(poses.position)[:, 2])
-    for step in range(_LEVELS):
+    for level in (0.5, 1.0):
         retried = new & (status == LOST) & (largest > _MORE)
         if not retried.any():
             break
-        level = largest ** ((step + 1) / _LEVELS)
-        tracked.excess = np.where(retried, level, tracked.excess)
+        tracked.excess = np.where(retried, largest**level, tracked.excess)
         fitted = find()
         status = np.array(judge(tracked, fitted.evidence))
     tracked.excess = np.where(new & (status != TRACKED), start, tracked.excess)
-    for _ in range(_LEVELS):
-        before = tracked.excess
-        tracked.learn_noise(fitted.evidence, status == TRACKED, fitted.placement.poses, new)
+    for _ in range(_REFITS):
+        before, ratio = tracked.excess, fitted.evidence.ratio
+        learned = before * np.where(new, ratio, ratio**_LEARNING)
+        tracked.excess = np.where(status == TRACKED, np.clip(learned, 1.0, largest), before)
         if not np.any(new & (np.abs(np.log(tracked.excess / before)) > np.log(_MORE))):
             break
         fitted = find()
         status = np.array(judge(tracked, fitted.evidence))
+    tracked.is_learned |= status == TRACKED
     return fitted, tuple(status.tolist())
 
 
@@ -299,13 +293,14 @@ def _unexplained(tracked: TrackedParts, fitted: Fit[FreeParts], image: Array) ->
     front[window.slices] &= ~known
     depth = ndimage.median_filter(np.where(front, image, FAR), 3)
     jump = ndimage.maximum_filter(depth, 3) - ndimage.minimum_filter(depth, 3)
-    labels, count = ndimage.label(front & (jump < _JUMP_M))
+    return list(islice(clusters(tracked, front & (jump < _JUMP_M), image), _CLUSTERS))
+
+
+def clusters(tracked: TrackedParts, pixels: Bools, image: Array) -> Iterator[Cluster]:
+    """Yield the clusters of some pixels (h, w), the largest first."""
+    labels, count = ndimage.label(pixels)
     sizes = np.bincount(labels.ravel(), minlength=count + 1)[1:]
-    clusters = []
-    for label in np.argsort(-sizes)[:_CLUSTERS]:
+    for label in np.argsort(-sizes)[: int(np.sum(sizes >= FEWEST_PIXELS))]:
         own = labels == label + 1
-        if sizes[label] < FEWEST_PIXELS:
-            break
         points = np.array(tracked.camera.position) + tracked.rays[own] * image[own][:, None]
-        clusters.append(Cluster(own, np.median(points, axis=0)))
-    return clusters
+        yield Cluster(own, np.median(points, axis=0))

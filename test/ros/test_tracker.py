@@ -190,10 +190,13 @@ def test_late_images_and_those_of_the_future_cost_their_own_cycle(harness, parts
     before = node._tracker.velocity.copy()
     assert before[0, 0] > 0.1 and node._images == 3
     take(node, 10.02)
-    assert 'depth/image: 0.080 s before the last one, and left out' in node._report().message
+    assert (
+        'depth/image: image left out, stamped 0.080 s before the last one'
+        in node._report().message
+    )
     depth = renderer.render_scene(node._file.model, mujoco.MjData(node._file.model), VIEW)
     node._take_image(image(depth, node.now() + 3600.0))
-    assert 'ahead of the clock, and left out' in node._report().message
+    assert 's ahead of the clock: synchronize' in node._report().message
     np.testing.assert_array_equal(node._tracker.velocity, before)
     take(node, 10.15)
     assert node._images == 4 and node._estimates[0].status == 'tracked'

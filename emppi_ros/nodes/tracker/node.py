@@ -256,15 +256,10 @@ class TrackerNode(TaskFollowerNode):
         if settings.camera_position:
             return Pose(np.array(settings.camera_position), np.array(settings.camera_quaternion))
         try:
-            pose = depth_messages.find_pose(self._transforms.get, frame, self._frame)
+            return depth_messages.find_pose(self._transforms.get, frame, self._frame)
         except PoseError:
             if interfaces.TFMessage is None:
                 raise
-        else:
-            if self._tf is not None:
-                self._tf.close()
-                self._tf = None
-            return pose
         if self._tf is None:
             self._tf = PolledSubscription(
                 self, interfaces.TFMessage, TF,
@@ -297,19 +292,16 @@ class TrackerNode(TaskFollowerNode):
 
         After several in a row that are before the last one, the clock was set back.
         """
-        now = self.now()
-        is_before = stamp <= last
-        self._late = self._late + 1 if is_before else 0
-        if 0.0 < now < stamp - AHEAD_S:
-            self._problem = (
-                f'{IMAGE}: stamped {stamp - now:.3f} s ahead of the clock, and left out: '
-                "synchronize the camera's clock"
-            )
-            return True
-        if is_before and self._late < _LATE:
-            self._problem = f'{IMAGE}: {last - stamp:.3f} s before the last one, and left out'
-            return True
-        return False
+        ahead = stamp - now if (now := self.now()) > 0.0 else 0.0
+        self._late = self._late + 1 if stamp <= last else 0
+        if ahead > AHEAD_S:
+            self._problem = f"{ahead:.3f} s ahead of the clock: synchronize the camera's clock"
+        elif 0 < self._late < _LATE:
+            self._problem = f'{last - stamp:.3f} s before the last one'
+        else:
+            return False
+        self._problem = f'{IMAGE}: image left out, stamped {self._problem}'
+        return True
 
     def _take_transforms(self, message: Any) -> None:
         """Keep static transforms, among which may be the pose of the camera."""

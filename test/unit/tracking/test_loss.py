@@ -33,15 +33,17 @@ def test_a_camera_elsewhere_is_named_by_what_is_behind_the_parts(tilted):
     x, y, z = stage.camera.position
     text = explain(stage, poses, stage.image(poses), position=(x, y - 0.4, z))
     # the wall is 0.4 m farther along its normal, and about as much along rays
-    assert ' 0.0 % are within 5 mm' in text and text.endswith('check the camera pose')
-    distance = float(text.split('half of them ')[1].split(' mm')[0])
+    assert text.startswith('0.0 % of the background are within 5 mm') and text.endswith(
+        'check the camera pose'
+    )
+    distance = float(text.split('half of it is ')[1].split(' mm')[0])
     assert 380.0 < distance < 500.0
 
 
 def test_a_part_that_starts_elsewhere_is_named_with_what_is_there(tilted):
     stage, poses = tilted
     text = explain(stage, moved(poses, [0.7, 0.0, 0.0], np.zeros(3)), stage.image(poses))
-    assert text.startswith('box starts at (0.')
+    assert text.startswith('box is searched from (0.')
     distance = float(text.split('background is ')[1].split(' m')[0])
     # its surface is nearer than its centre by up to 0.15 m
     assert abs(distance - 0.7) < 0.15 and text.endswith('or give a larger reach_m')
@@ -53,5 +55,5 @@ def test_another_shape_is_named_with_its_errors(tilted):
     image = stage.image(poses)
     image[stage.image(poses) < stage.background] -= 0.05
     text = explain(stage, poses, image)
-    assert text.startswith('depths of box are 50.0 mm from those of its shape')
+    assert 'depths there are 50.0 mm from those of its shape' in text
     assert 'check its shape and its first pose' in text
