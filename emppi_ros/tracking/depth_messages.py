@@ -91,9 +91,7 @@ def read_camera(
     full, roi = (message.width, message.height), message.roi
     scale = max(message.binning_x, 1), max(message.binning_y, 1)
     corner = roi.x_offset, roi.y_offset
-    taken = tuple(
-        (k or n) // b for k, n, b in zip((roi.width, roi.height), full, scale, strict=True)
-    )
+    taken = (roi.width or full[0]) // scale[0], (roi.height or full[1]) // scale[1]
     if size == full:  # neither cut nor binned
         scale, corner, taken = (1, 1), (0, 0), full
     elif size is not None and size != taken:
@@ -109,14 +107,13 @@ def read_camera(
             'of a decimation filter: its intrinsics are divided by as much'
         )
         scale, taken = (factor * scale[0], factor * scale[1]), size
-    width, height = taken
     # as in image_geometry: K and P are those of the full image
     intrinsics = (
         fx / scale[0], fy / scale[1], (cx - corner[0]) / scale[0], (cy - corner[1]) / scale[1],
     )  # fmt: skip
     centre = pose @ Pose(shift, IDENTITY.quaternion)
     try:
-        return camera.posed(width, height, intrinsics, centre)
+        return camera.posed(*taken, intrinsics, centre)
     except ConfigError as error:
         raise PoseError(f'CameraInfo: {error}') from None
 

@@ -52,14 +52,15 @@ def explain_losses(
     for part, (name, place) in enumerate(zip(names, poses.position, strict=True)):
         shape, own = tracked.shapes[part], known & (rendered.part == part)
         far = np.linalg.norm(things - place - poses.rotation[part] @ shape.centre, axis=1)
-        text = f'{name} is searched from ({_metres(place)}) m, and '
+        text = f'{name} is searched from {np.round(place, 3).tolist()} m, and '
         if not len(far):
             text += 'nothing is in front of the background: check whether it is in the image'
         elif far.min() > 2.0 * shape.radius or own.sum() < FEWEST_PIXELS:
+            nearest = np.round(things[np.argmin(far)], 3).tolist()
             text += (
                 f'the nearest thing in front of the background is {far.min():.3f} m away, at '
-                f'({_metres(things[np.argmin(far)])}) m: check its first pose (position, '
-                'quaternion), or give a larger reach_m'
+                f'{nearest} m: check its first pose (position, quaternion), or give a larger '
+                'reach_m'
             )
         else:
             off = np.median(np.abs(image - rendered.depth)[own])
@@ -86,7 +87,3 @@ def compare_background(tracked: TrackedParts, image: Array) -> tuple[float, floa
 
 def _whole(image: Array) -> Window:
     return Window(0, image.shape[0], 0, image.shape[1])
-
-
-def _metres(place: Array) -> str:
-    return ', '.join(f'{value:.3f}' for value in place)

@@ -46,10 +46,10 @@ def find_start(file: PartsFile, view: Camera, image: Array) -> Start:
     views = [view] if fits else _above_planes(tracked, file.start, image)
     best = max((_stand(file, one, image) for one in views), key=lambda one: one.share)
     if not best.share:
+        table = 'the table of the scene' if fits else f'any of the {len(views)} largest planes'
         raise PoseError(
-            f'--init: {file.names[0]} does not stand on '
-            + ('the table of the scene' if fits else f'any of the {len(views)} largest planes')
-            + ' in the first image, in the orientation of --parts and any other about z'
+            f'--init: no part, or not each, stands on {table} in the first image, in the '
+            'orientation of --parts and any other about z'
         )
     if fits:
         return best
@@ -89,11 +89,8 @@ def _above_planes(tracked: TrackedParts, start: Poses, image: Array) -> list[Cam
         for _ in range(_DRAWS):
             first, *others = points[rng.choice(len(points), 3, replace=False)]
             normal = np.cross(*(others - first))
-            normal /= max(float(np.linalg.norm(normal)), 1e-12)
-            inside = np.abs((points - first) @ normal) < thick
+            inside = np.abs((points - first) @ normal) < thick * np.linalg.norm(normal)
             near = inside if inside.sum() > near.sum() else near
-        if near.sum() < 3:
-            break
         middle = points[near].mean(axis=0)
         normal = np.linalg.svd(points[near] - middle, full_matrices=False)[2][2]
         normal *= -np.sign(normal @ middle)  # towards the camera

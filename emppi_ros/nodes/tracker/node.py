@@ -38,7 +38,7 @@ from emppi_ros.tracking.tracker import TRACKED, PartEstimate, PartTracker
 
 _KEPT = 100  # joint states, among which is that of an image
 _NO_STAMP = Time()
-_LATE = 3  # images one after the other, by which the clock was set back
+_LATE = 3  # images in a row that are before the last one, after which the clock was set back
 _RECENT = 50  # images, of which diagnostics tell the rate
 _NO_TF = (
     'camera_position, camera_quaternion: found none, and tf2_msgs is not installed, which is '
@@ -287,11 +287,7 @@ class TrackerNode(TaskFollowerNode):
         return self._tracker or tracker
 
     def _is_late(self, stamp: float, last: float) -> bool:
-        """
-        Return whether an image is left out: it is of a time before the last, or of the future.
-
-        After several in a row that are before the last one, the clock was set back.
-        """
+        """Return whether an image is left out: its time is before the last, or of the future."""
         ahead = stamp - now if (now := self.now()) > 0.0 else 0.0
         self._late = self._late + 1 if stamp <= last else 0
         if ahead > AHEAD_S:

@@ -43,7 +43,7 @@ def test_a_camera_elsewhere_is_named_by_what_is_behind_the_parts(tilted):
 def test_a_part_that_starts_elsewhere_is_named_with_what_is_there(tilted):
     stage, poses = tilted
     text = explain(stage, moved(poses, [0.7, 0.0, 0.0], np.zeros(3)), stage.image(poses))
-    assert text.startswith('box is searched from (0.')
+    assert text.startswith('box is searched from [0.')
     distance = float(text.split('background is ')[1].split(' m')[0])
     # its surface is nearer than its centre by up to 0.15 m
     assert abs(distance - 0.7) < 0.15 and text.endswith('or give a larger reach_m')

@@ -77,5 +77,5 @@ def test_a_camera_whose_pose_is_unknown_is_found_above_the_table(file):
 
 def test_an_empty_table_is_named(file):
     _, image = photograph(file, (5.0, 5.0), 0.0)
-    with pytest.raises(PoseError, match='block does not stand on the table of the scene'):
+    with pytest.raises(PoseError, match='stands on the table of the scene'):
         find_start(file, VIEW, image)
