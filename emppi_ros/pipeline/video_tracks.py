@@ -242,14 +242,10 @@ def _with_start(video: VideoOfParts) -> VideoOfParts:
     """Return a video with the poses of parts, and of the camera, that its first image shows."""
     images, file = video.video, video.parts
     camera, poses, _ = standing.find_start(file, images.camera, images.image(0))
-    rows = np.round(poses.rows, 5).tolist()
-    notes = [
-        f'--init: {name}: position {row[:3]}, quaternion {row[3:]}'
-        for name, row in zip(file.names, rows, strict=True)
-    ]
-    if camera != images.camera:
-        row = np.round([*camera.position, *camera.quaternion], 5).tolist()
-        notes.append(f'--init: --camera-pose {" ".join(map(str, row))}')
+    row = np.round([*camera.position, *camera.quaternion], 5).tolist()
+    notes = [f'--init: --camera-pose {" ".join(map(str, row))}']
+    for name, row in zip(file.names, np.round(poses.rows, 5).tolist(), strict=True):
+        notes.append(f'--init: {name}: position: {row[:3]}, quaternion: {row[3:]}')
     return video._replace(
         parts=file._replace(start=poses),
         video=dataclasses.replace(images, camera=camera),

@@ -97,10 +97,9 @@ def _in_time(images: list[Any], arrived: Array, topic: str, notes: list[str]) ->
     # recording times that say nothing, as of a converted bag, differ from all stamps
     late = np.abs(off) > _LATE_S + _SPREADS * np.median(np.abs(off))
     if late.any():
-        worst = -float(off[np.argmax(np.abs(off))])
         notes.append(
             f'{topic}: {int(late.sum())} of {len(images)} images left out, whose stamps are off '
-            f'by up to {worst:+.6g} s'
+            f'by up to {-off[np.argmax(np.abs(off))]:+.6g} s'
         )
     kept = [message for message, is_late in zip(images, late, strict=True) if not is_late]
     by_stamp = {stamp_ns(message.header.stamp): message for message in reversed(kept)}

@@ -42,9 +42,7 @@ class TrackerConfig:
     """Settings of the tracker."""
 
     noise_sd_per_m: float = config.positive(
-        0.0037,
-        doc='least standard deviation of a depth over its square [1/m]: 9 mm at 1.6 m; more is '
-        'learned from the images',
+        0.0037, doc='least standard deviation of a depth over its square [1/m]: 9 mm at 1.6 m'
     )
     iterations: int = config.between(1, 50, 6, doc='Gauss-Newton steps for an image, at most')
     alignment_steps: int = config.between(
@@ -145,8 +143,8 @@ def _rounding_step(image: Array) -> float:
     steps = np.diff(np.unique(np.round(depths[np.isfinite(depths)], 6)))
     if len(steps) < _FEWEST_POINTS:
         return 0.0
-    count = steps / steps.min()
-    return float(steps.min()) if np.allclose(count, np.round(count), atol=0.05) else 0.0
+    whole = np.allclose(steps / steps.min(), np.round(steps / steps.min()), atol=0.05)
+    return float(steps.min()) if whole else 0.0
 
 
 class Placement(Protocol):
@@ -289,8 +287,7 @@ def _part_equations(
     """
     Return Gauss-Newton's equations; errors of depth count up to a width [m] or more.
 
-    Of pixels on surfaces, `alike` (B,) count as one, and outlines only as much as they fit; None
-    before the parts are in place.
+    Of pixels on surfaces `alike` (B,) count as one; None before the parts are in place.
     """
     found: list[PoseEquations | None] = []
     lines = tracked.settings.outline_lines

@@ -25,7 +25,8 @@ def explain_losses(
     from which the parts were searched.
     """
     tracked.renderer.place(poses)
-    rendered, behind = tracked.renderer.render(), tracked.background.crop(_whole(image))
+    rendered = tracked.renderer.render()
+    behind = tracked.background.crop(Window(0, image.shape[0], 0, image.shape[1]))
     expected = np.minimum(rendered.depth, behind)
     known = np.isfinite(image) & (image != FAR)
     both, cause = known & np.isfinite(expected), ''
@@ -76,14 +77,10 @@ def explain_losses(
 
 def compare_background(tracked: TrackedParts, image: Array) -> tuple[float, float]:
     """Return the share of the background that is where the scene says, and its error [m]."""
-    behind = tracked.background.crop(_whole(image))
+    behind = tracked.background.crop(Window(0, image.shape[0], 0, image.shape[1]))
     error = np.abs(image - behind)
     shown = np.isfinite(error) & (image != FAR)
     if not shown.any():  # nothing is known about what is behind the parts
         return np.nan, np.nan
     near = error < np.maximum(RIGHT * tracked.noise(behind), _NEAR_M)
     return float(near[shown].mean()), float(np.median(error[shown]))
-
-
-def _whole(image: Array) -> Window:
-    return Window(0, image.shape[0], 0, image.shape[1])

@@ -25,11 +25,11 @@ _ENOUGH, _SURE = 0.6, 0.9  # shares of pixels: of a part that is found, and of w
 
 
 class Start(NamedTuple):
-    """Where a camera is, and the parts (B) in its first image."""
+    """Where a camera is, the parts (B) in its first image, and what they explain of it."""
 
     camera: Camera
     poses: Poses
-    share: float = 0.0  # of the pixels of what stands on the table that the parts explain
+    share: float  # of pixels that are on the table
 
 
 def find_start(file: PartsFile, view: Camera, image: Array) -> Start:
@@ -54,22 +54,19 @@ def find_start(file: PartsFile, view: Camera, image: Array) -> Start:
     if fits:
         return best
     # the plane about the part: a table is not flat everywhere, and other things lie on it
-    first = _pose(best.camera)
+    first = Poses(np.array(best.camera.position), best.camera.matrix)
     points = first.position + best.camera.rays() * image[..., None]
     far = np.linalg.norm(points - best.poses.position[0], axis=-1)
     local = np.where(far < _ABOUT * tracked.shapes[0].radius, image, np.nan)
-    camera = _pose(_above_planes(tracked, file.start, local)[0])
+    second = _above_planes(tracked, file.start, local)[0]
+    camera = Poses(np.array(second.position), second.matrix)
     poses = camera @ first.inverse() @ best.poses
     (place, turn), (wanted, target) = poses.at(0), file.start.at(0)
     turned = target @ turn.T
     yaw = np.arctan2(turned[1, 0] - turned[0, 1], turned[0, 0] + turned[1, 1])
     about_z, flat = Rotation.from_euler('z', yaw).as_matrix(), np.array([1.0, 1.0, 0.0])
     moved = Poses(flat * wanted - about_z @ (flat * place), about_z)
-    return Start(_at(view, moved @ camera), moved @ poses)
-
-
-def _pose(view: Camera) -> Poses:
-    return Poses(np.array(view.position), view.matrix)
+    return Start(_at(view, moved @ camera), moved @ poses, best.share)
 
 
 def _at(view: Camera, pose: Poses) -> Camera:

@@ -159,9 +159,8 @@ def fit_with_noise(
     """
     Return the fit that `find` finds, and the status of each part; learn the noise from it.
 
-    Until a part is tracked for the first time, its noise may be larger than the settings say: if
-    it is lost, it is tried again with more noise, up to a share of its size. `poses` (B) are about
-    where the parts are.
+    A part that was never tracked and is lost is tried with more noise, up to a share of its size.
+    `poses` (B) are about where the parts are.
     """
     new, largest, start = ~tracked.is_learned, tracked.largest_excess(poses), tracked.excess
     fitted = find()

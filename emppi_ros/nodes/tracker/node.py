@@ -69,9 +69,7 @@ class TrackerParameters:
         doc='orientation of its optical frame: x right, y down, z ahead',
     )
     rectified: bool = config.key(
-        False,
-        doc='whether images are rectified although their topic is called raw: P of the '
-        'CameraInfo counts then, and its distortion does not',
+        False, doc='whether images are rectified although their topic is called raw'
     )
     noise_sd_per_m: float = config.positive(
         TrackerConfig.noise_sd_per_m,
