@@ -180,8 +180,7 @@ def track(
     smooth : bool
         Whether poses are smoothed over time; not with `model`.
     init : bool
-        Whether parts, which stand on a table, are searched in the first image, with the pose of
-        the camera if the scene is not where that of the video says.
+        Whether the first image shows where parts stand on a table, and where the camera is.
     watch : function
         Called with each image and its estimates.
 

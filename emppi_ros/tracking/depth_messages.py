@@ -67,22 +67,19 @@ def read_camera(
     is_known = is_rectified or 'rect' in topic.lower()
     is_raw = not is_known and 'raw' in topic.lower().rsplit('/', 1)[-1]
     distortion, where = [float(d) for d in message.d], topic or IMAGE
-    if any(distortion) and is_raw:
+    has_p = len(message.p) == 12 and message.p[0] > 0.0
+    if any(distortion) and (is_raw or not has_p):
         raise PoseError(
-            f'{where}: raw images with distortion (CameraInfo d: {distortion}): give the topic of '
-            'rectified images, such as image_rect of image_proc; or say that they are rectified '
-            '(emppi track: --rectified, node tracker: the parameter rectified)'
+            f'{where}: {"raw images" if is_raw else "CameraInfo without p, but"} with distortion '
+            f'(d: {distortion}): give the topic of rectified images, such as image_rect of '
+            'image_proc; or say that they are rectified (emppi track: --rectified, node tracker: '
+            'the parameter rectified)'
         )
     fx, _, cx, _, fy, cy, *_ = message.k
     shift = np.zeros(3)  # m, of the centre of projection: another one than the frame's in stereo
-    if not is_raw and len(message.p) == 12 and message.p[0] > 0.0:
+    if has_p and not is_raw:
         fx, _, cx, along, _, fy, cy, down = message.p[:8]
-        shift[:2] = -along / fx, -down / (fy or 1.0)
-    elif any(distortion):
-        raise PoseError(
-            f'{where}: CameraInfo has distortion (d: {distortion}), but no p: expected the '
-            'projection matrix of the rectified images'
-        )
+        shift[:2] = -along / fx, -down / fy
     if any(distortion) and not is_known:
         note(
             f'{where}: CameraInfo has distortion; the images are taken for rectified ones, with '

@@ -6,7 +6,7 @@ from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 import mujoco
 import numpy as np
-from scipy import special
+from scipy import ndimage, special
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core import config
@@ -34,6 +34,7 @@ _LARGEST_NOISE = 0.08  # of the size of a part, as its standard deviation at mos
 _RATIOS = np.geomspace(0.05, 8.0, 100)  # of a standard deviation to what is thought of it
 # medians of the normal errors that are then right
 _MEDIANS = _RATIOS * special.ndtri(0.5 + 0.25 * (2.0 * special.ndtr(RIGHT / _RATIOS) - 1.0))
+_BLURRED, _CREASE = 3, 0.3  # px about edges; change of a normal from one pixel to the next
 _PROBED = 2000  # pixels that show the steps of rounded depths
 
 
@@ -291,6 +292,7 @@ def _part_equations(
     """
     found: list[PoseEquations | None] = []
     lines = tracked.settings.outline_lines
+    interior = _interior(view)
     edges = _outline_equations(tracked, poses, view, reach)
     for part, (edge, origin) in enumerate(zip(edges, poses.position, strict=True)):
         own = (view.part == part) & np.isfinite(view.observed)
@@ -300,6 +302,11 @@ def _part_equations(
         depth, ray = view.depth[own], view.rays[own]
         error, sd = view.observed[own] - depth, tracked.noise(depth, part)
         weights = equations.tukey(error, np.maximum(TUKEY * sd, width)) / sd**2
+        inner, size = interior[own], np.abs(error) / sd
+        if min(inner.sum(), (~inner).sum()) >= FEWEST_PIXELS:
+            inside, outside = np.median(size[inner]), np.median(size[~inner])
+            if inside < min(outside, RIGHT):  # edges are blurred
+                weights[~inner] *= (inside / outside) ** 2
         points = np.array(tracked.camera.position) + ray * depth[:, None]
         slopes = equations.depth_slopes(points, view.normal[own], ray, origin)
         surface = equations.make_equations(slopes, error, weights)
@@ -308,6 +315,16 @@ def _part_equations(
         information = surface.information + edge.information
         found.append(PoseEquations(information, surface.gradient + edge.gradient, known))
     return found
+
+
+def _interior(view: View) -> Bools:
+    """Return which pixels (h, w) are away from edges, which cameras blur."""
+    edge = view.part < 0
+    for axis in (0, 1):
+        jump = np.diff(view.part, axis=axis) != 0
+        jump |= np.abs(np.diff(view.normal, axis=axis)).max(axis=-1) > _CREASE
+        np.moveaxis(edge, axis, 0)[1:] |= np.moveaxis(jump, axis, 0)
+    return ~np.asarray(ndimage.binary_dilation(edge, iterations=_BLURRED), bool)
 
 
 def _outline_equations(

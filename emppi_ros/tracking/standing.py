@@ -13,13 +13,14 @@ from emppi_ros.tracking import fitting, loss, tracker
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.fitting import FEWEST_PIXELS, Fit, FreeParts, TrackedParts
 from emppi_ros.tracking.parts import PartsFile, prepare_parts
-from emppi_ros.tracking.tracker import TRACKED, Cluster
+from emppi_ros.tracking.tracker import TRACKED
 
 _PLANES, _DRAWS, _POINTS = 3, 300, 4000
 _THICK = 0.008  # of a plane, relative to its distance
 _CLUSTERS, _TURNS, _BETTER = 3, 8, 0.02
 _ABOUT = 4.0  # radii of a part: the table about it
-_LOW, _HIGH = 0.2, 1.2  # of the height of a part, between which its points are
+_MIDDLE, _HALF = 0.7, 0.5  # of the height of a part, about which its points are
+_FALL = 0.2  # of its height, by which it stands higher or lower at most
 _UPRIGHT = 0.97  # cosine of the tilt of a part that stands
 _ENOUGH, _SURE = 0.6, 0.9  # shares of pixels: of a part that is found, and of which none is better
 
@@ -48,8 +49,7 @@ def find_start(file: PartsFile, view: Camera, image: Array) -> Start:
     if not best.share:
         table = 'the table of the scene' if fits else f'any of the {len(views)} largest planes'
         raise PoseError(
-            f'--init: no part, or not each, stands on {table} in the first image, in the '
-            'orientation of --parts and any other about z'
+            f'--init: not each part stands on {table} in the first image, with its tilt of --parts'
         )
     if fits:
         return best
@@ -119,26 +119,24 @@ def _stand(file: PartsFile, view: Camera, image: Array) -> Start:
 def _search(tracked: TrackedParts, start: Poses, image: Array) -> tuple[Array, Array, float]:
     """Return the pose of a part, and the share of pixels that it explains; 0 if not found."""
     (bottom, top), best = _heights(tracked, start), 0.0
-    things = _things(tracked, start, image)
-    turns = Rotation.from_rotvec(
-        [[0.0, 0.0, 2.0 * np.pi * i / _TURNS] for i in range(_TURNS)]
-    ).as_matrix()
+    z = (np.array(tracked.camera.position) + tracked.rays * image[..., None])[..., 2]
+    is_high = np.abs((z - bottom) / (top - bottom) - _MIDDLE) < _HALF
+    things = list(itertools.islice(tracker.clusters(tracked, is_high, image), _CLUSTERS))
+    yaws = [[0.0, 0.0, 2.0 * np.pi * i / _TURNS] for i in range(_TURNS)]
+    turns = Rotation.from_rotvec(yaws).as_matrix() @ start.rotation
 
     def find() -> Fit[FreeParts]:
         nonlocal best
         kept, best = fitting.fit(tracked, FreeParts(start), image), 0.0
-        for thing, turn in itertools.product(things, turns @ start.rotation):
+        for thing, turn in itertools.product(things, turns):
             place = thing.centre - turn @ tracked.shapes[0].centre
             place[2] = start.position[0, 2]
             fitted = fitting.fit_widely(tracked, FreeParts(Poses(place[None], turn[None])), image)
             (position,), (rotation,) = poses = fitted.placement.poses
             share = tracker.score(tracked, poses, 0, thing, image)
-            is_up = (rotation @ start.rotation[0].T)[2, 2] > _UPRIGHT
-            if (
-                share > best + _BETTER
-                and is_up
-                and abs(position[2] - place[2]) < _LOW * (top - bottom)
-            ):
+            stands = (rotation @ start.rotation[0].T)[2, 2] > _UPRIGHT
+            stands &= abs(position[2] - place[2]) < _FALL * (top - bottom)
+            if stands and share > best + _BETTER:
                 kept, best = fitted, share
             if best > _SURE:
                 break
@@ -146,12 +144,3 @@ def _search(tracked: TrackedParts, start: Poses, image: Array) -> tuple[Array, A
 
     fitted, status = tracker.fit_with_noise(tracked, find, start)
     return *fitted.placement.poses, best if status[0] == TRACKED and best > _ENOUGH else 0.0
-
-
-def _things(tracked: TrackedParts, start: Poses, image: Array) -> list[Cluster]:
-    """Return the largest clusters of pixels that are as high above the table as a part."""
-    z = (np.array(tracked.camera.position) + tracked.rays * image[..., None])[..., 2]
-    bottom, top = _heights(tracked, start)
-    share = (z - bottom) / (top - bottom)
-    found = tracker.clusters(tracked, (share > _LOW) & (share < _HIGH), image)
-    return list(itertools.islice(found, _CLUSTERS))

@@ -8,6 +8,7 @@ A robot of the scene is part of the background, at its measured joint positions.
 
 from collections import deque
 from dataclasses import dataclass
+import functools
 import math
 from pathlib import Path
 import time
@@ -259,10 +260,8 @@ class TrackerNode(TaskFollowerNode):
             if interfaces.TFMessage is None:
                 raise
         if self._tf is None:
-            self._tf = PolledSubscription(
-                self, interfaces.TFMessage, TF,
-                lambda message: depth_messages.add_transforms(self._moving, message), qos.SENSOR,
-            )  # fmt: skip
+            keep = functools.partial(depth_messages.add_transforms, self._moving)
+            self._tf = PolledSubscription(self, interfaces.TFMessage, TF, keep, qos.SENSOR)
         self._tf.poll()
         known = self._moving | self._transforms
         return depth_messages.find_pose(known.get, frame, self._frame)

@@ -51,7 +51,7 @@ def test_raw_images_with_distortion_are_refused_unless_they_are_called_rectified
     assert camera.fx == PINHOLE[0]
     plain = read_camera(info(d=[0.0] * 5), IDENTITY, '/camera/depth/image_raw')
     np.testing.assert_allclose(columns_and_rows(plain), expected(RAW), atol=1e-9)
-    with pytest.raises(PoseError, match='but no p'):
+    with pytest.raises(PoseError, match='CameraInfo without p, but with distortion'):
         read_camera(info(p=[0.0] * 12), IDENTITY, 'image_rect')
 
 
