@@ -216,6 +216,33 @@ def test_decimated_images_are_tracked_and_cut_ones_named(harness, parts):
     assert 'images of 160 x 90 px, but CameraInfo says 160 x 120' in node._report().message
 
 
+@pytest.mark.skipif(interfaces.TFMessage is None, reason='tf2_msgs is not installed')
+def test_the_pose_of_a_camera_may_be_on_tf_but_not_while_it_moves(harness, parts):
+    node = harness.make(TrackerNode, parts=str(parts))
+    node._take_info(camera_info())
+    assert "no transform from 'lens' to 'world'" in node._report().message
+    publisher = harness.publisher(interfaces.TFMessage, '/tf')
+    harness.spin_until(publisher.get_subscription_count)
+    other = looking_at(160, 120, 40.0, [0.7, -1.0, 0.82])
+
+    def send(view):
+        publisher.publish(
+            interfaces.TFMessage(transforms=[write_transform(0.0, 'world', 'lens', view)])
+        )
+
+    send(VIEW)
+    harness.spin_until(lambda: node._take_info(camera_info()) or node._tracker is not None)
+    take(node, 10.0)
+    assert node._estimates[0].status == 'tracked' and not node._problem
+    send(other)
+    height = VIEW.position[2] + 0.01
+    harness.spin_until(lambda: node._tf.poll() or node._moving['lens'].pose.position[2] > height)
+    take(node, 10.05)
+    assert 'the camera moves on /tf, by 20.0 mm' in node._problem
+    take(node, 10.1)
+    assert not node._problem and node._tracker.tracked.camera.position == other.position
+
+
 def test_without_tf2_the_pose_of_the_camera_must_be_given(harness, parts, monkeypatch):
     monkeypatch.setattr(interfaces, 'TFMessage', None)
     node = harness.make(TrackerNode, parts=str(parts))
