@@ -63,8 +63,7 @@ def read_camera(
     (width, height) of an image says whether `roi`, binning, or a filter made it smaller. `note`
     takes sentences on what was assumed. PoseError if intrinsics and images do not fit.
     """
-    # `image_rect_raw` is rectified
-    is_known = is_rectified or 'rect' in topic.lower()
+    is_known = is_rectified or 'rect' in topic.lower()  # as in `image_rect_raw`
     is_raw = not is_known and 'raw' in topic.lower().rsplit('/', 1)[-1]
     distortion, where = [float(d) for d in message.d], topic or IMAGE
     has_p = len(message.p) == 12 and message.p[0] > 0.0
