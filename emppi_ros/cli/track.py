@@ -41,11 +41,12 @@ def add_commands(commands: Any) -> None:
     add('--image-topic', 'images', str, 'T', default.image, bags)
     add('--info-topic', 'intrinsics', str, 'T', default.info, bags)
     add('--namespace', 'namespace of the robot', str, 'NS', group=bags)
-    text = "frame of the scene's world in /tf_static (of the robot of the bag's task, or `world`)"
+    text = "frame of the scene's world in /tf (of the robot of the bag's task, or `world`)"
     add('--frame', text, str, 'F', '', bags)
-    text = "pose of the camera's optical frame in this frame, in place of /tf_static"
+    text = "pose of the camera's optical frame in the scene, in place of that of the video"
     pose = 'X', 'Y', 'Z', 'QW', 'QX', 'QY', 'QZ'
-    add('--camera-pose', text, float, pose, group=bags, nargs=7)
+    add('--camera-pose', text, float, pose, nargs=7)
+    add('--rectified', 'images are rectified, whatever the name of their topic', group=bags)
     text = (
         'track the joints of this MJCF file, such as `emppi articulate` writes from a first pass, '
         'in place of free parts; its bodies have the names of the parts. The table also has '
@@ -57,6 +58,11 @@ def add_commands(commands: Any) -> None:
         'which `emppi articulate` and --model do not expect'
     )
     add('--smooth', text)
+    text = (
+        'search the parts in the first image, where they stand on a table, and the pose of the '
+        'camera if the scene is not where that of the video says'
+    )
+    add('--init', text)
     add('--picture', 'draw outlines of parts into some images', Path, 'F.png')
     add('--overlay', 'the same as a video (.mp4, .gif)', Path, 'F.mp4')
     add('--json', 'print one JSON object')
@@ -78,7 +84,9 @@ def run(options: argparse.Namespace) -> None:
     output.check_path('--overlay', options.overlay, '.mp4', '.gif')
     pose = options.camera_pose
     at = None if pose is None else Pose(np.array(pose[:3]), np.array(pose[3:]))
-    topics = DepthTopics(options.image_topic, options.info_topic, options.frame, at)
+    topics = DepthTopics(
+        options.image_topic, options.info_topic, options.frame, at, options.rectified
+    )
     video = video_tracks.read_video(
         options.video, options.parts, options.joints, topics, options.namespace
     )
@@ -106,7 +114,7 @@ def run(options: argparse.Namespace) -> None:
             advance(one.number + 1, f'lost: {", ".join(lost)}' if lost else '')
 
         tracked = video_tracks.track(
-            video, model=options.model, smooth=options.smooth, watch=watch
+            video, model=options.model, smooth=options.smooth, init=options.init, watch=watch
         )
     tables.write(options.out, tracked.signals())
     if options.picture is not None:

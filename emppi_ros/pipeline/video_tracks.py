@@ -1,6 +1,7 @@
 """Poses of parts in a whole depth video."""
 
 from collections.abc import Callable, Mapping, Sequence
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 import time
@@ -18,7 +19,7 @@ from emppi_ros.recordings import depth_bag, tables
 from emppi_ros.recordings.bag_reader import SUFFIX, Bag, find_files, has_suffix
 from emppi_ros.recordings.depth_bag import DepthTopics
 from emppi_ros.recordings.signals import UNITS, Signal, covariance_triangles
-from emppi_ros.tracking import depth_video, smoothing
+from emppi_ros.tracking import depth_video, loss, smoothing, standing
 from emppi_ros.tracking import parts as parts_files
 from emppi_ros.tracking.depth_video import DepthVideo
 from emppi_ros.tracking.fitting import TrackerConfig
@@ -69,7 +70,7 @@ class VideoTracks:
     ms_per_image : float
         Median of the time that an image took.
     notes : tuple of str
-        When parts were lost, and what the video says.
+        When parts were lost and why, and what the video says.
 
     """
 
@@ -95,10 +96,7 @@ class VideoTracks:
                 for kind, values in (('pose', poses), ('covariance', triangles)):
                     found.append(Signal(kind, part.name, UNITS[kind][0], clock, values, 'track'))
         if not found:
-            raise ConfigError(
-                'no part is seen in any image: check the camera pose of the video, and the scene '
-                'and the start poses of --parts'
-            )
+            raise ConfigError(f'no part is seen in any image: {"; ".join(self.notes)}')
         return [*found, *self.joints]
 
     def summary(self) -> dict[str, dict[str, Any]]:
@@ -134,7 +132,7 @@ def read_video(
     recorded, notes = dict[str, tuple[Array, Array]](), list[str]()
     if find_files(path, SUFFIX) if path.is_dir() else has_suffix(path, SUFFIX):
         bag = depth_bag.read(Bag(path, namespace), topics)
-        video, notes = bag.video, [bag.cut] if bag.cut else []
+        video, notes = bag.video, list(bag.notes)
         if file is None:
             if bag.task is None:
                 raise ConfigError(f'--parts: missing; {path} has no task on emppi/task')
@@ -146,6 +144,8 @@ def read_video(
         raise ConfigError('--parts: missing; only a bag with a task goes without it')
     else:
         video = depth_video.read(path)
+        if topics.pose is not None:
+            video = dataclasses.replace(video, camera=video.camera.at(topics.pose))
     if joints is None:
         return VideoOfParts(file, video, recorded, str(path), notes)
     if file.background == 'none':
@@ -163,6 +163,7 @@ def track(
     *,
     model: Path | str | None = None,
     smooth: bool = False,
+    init: bool = False,
     watch: Callable[[TrackedImage], None] = lambda _: None,
 ) -> VideoTracks:
     """
@@ -178,6 +179,8 @@ def track(
         MJCF file whose joints are tracked in place of free parts.
     smooth : bool
         Whether poses are smoothed over time; not with `model`.
+    init : bool
+        Whether the first image shows where parts stand on a table, and where the camera is.
     watch : function
         Called with each image and its estimates.
 
@@ -189,6 +192,8 @@ def track(
         )
     if not isinstance(video, VideoOfParts):
         video = read_video(Path(video), None if parts is None else Path(parts))
+    if init:
+        video = _with_start(video)
     file, images = video.parts, video.video
     tracker: PartTracker | JointTracker
     if model is None:
@@ -198,6 +203,7 @@ def track(
         jointed = prefix_errors(f'--model {model}', JointedParts, loaded, file.names)
         tracker = JointTracker(parts_files.prepare_parts(file, images.camera), jointed)
     estimates: list[list[PartEstimate]] = []
+    causes: dict[int, str] = {}  # by part, why it was not found for the first time
     durations, qpos = [], []
     for i, moment in enumerate(images.time.tolist()):
         image, mask = images.image(i), None if images.mask is None else images.mask(i)
@@ -205,7 +211,13 @@ def track(
         if video.joints:
             joints = {k: float(np.interp(moment, *samples)) for k, samples in video.joints.items()}
             prefix_errors(video.joints_from, tracker.tracked.move_robot, joints)
+        first = tracker.poses
         estimates.append(tracker.track(moment, image, mask))
+        missing = [k for k, one in enumerate(estimates[-1]) if one.status != TRACKED]
+        if set(missing) - set(causes):
+            whole = tracker.tracked.prepare(-np.inf, moment, image, mask)
+            texts = loss.explain_losses(tracker.tracked, file.names, first, whole)
+            causes = {k: texts[k] for k in missing} | causes
         durations.append(time.perf_counter() - began)
         is_tracked = any(one.status == TRACKED for one in estimates[-1])
         if isinstance(tracker, JointTracker) and is_tracked:
@@ -214,9 +226,29 @@ def track(
     if smooth:
         estimates = smoothing.smooth_estimates(images.time, estimates, tracker.tracked.shapes)
     positions = [] if model is None else _joint_signals(loaded, qpos)
-    notes = (*video.notes, *_losses(file.names, images.time, estimates))
+    rarely = [
+        causes[part]
+        for part, found in enumerate(zip(*estimates, strict=True))
+        if 2 * sum(one.status == TRACKED for one in found) < len(found)
+    ]
+    notes = (*video.notes, *_losses(file.names, images.time, estimates), *dict.fromkeys(rarely))
     return VideoTracks(
         file.names, images.time, estimates, positions, 1e3 * float(np.median(durations)), notes
+    )
+
+
+def _with_start(video: VideoOfParts) -> VideoOfParts:
+    """Return a video with the poses of parts, and of the camera, that its first image shows."""
+    images, file = video.video, video.parts
+    camera, poses, _ = standing.find_start(file, images.camera, images.image(0))
+    row = np.round([*camera.position, *camera.quaternion], 5).tolist()
+    notes = [f'--init: --camera-pose {" ".join(map(str, row))}']
+    for name, row in zip(file.names, np.round(poses.rows, 5).tolist(), strict=True):
+        notes.append(f'--init: {name}: position: {row[:3]}, quaternion: {row[3:]}')
+    return video._replace(
+        parts=file._replace(start=poses),
+        video=dataclasses.replace(images, camera=camera),
+        notes=[*video.notes, *notes],
     )
 
 

@@ -1,6 +1,7 @@
 """Depth videos in bags: images with their intrinsics, the pose of the camera, and joint states."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,8 +17,9 @@ from emppi_ros.tracking import depth_messages
 from emppi_ros.tracking.depth_messages import IMAGE, INFO, StaticTransform
 from emppi_ros.tracking.depth_video import DepthVideo
 
-_OTHERS = _TASK, _JOINTS, _TRANSFORMS = 'emppi/task', 'joint_states', 'tf_static'
+_OTHERS = _TASK, _JOINTS, *_TF = 'emppi/task', 'joint_states', 'tf', 'tf_static'
 _WORLD = 'world'
+_LATE_S, _SPREADS = 1.0, 10.0  # of a stamp, from the others; and in their median deviations
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,9 @@ class DepthTopics:
 
     image: str = IMAGE  # topic of the images
     info: str = INFO  # topic of their intrinsics
-    frame: str = ''  # of the world in /tf_static; '': that of the bag's task's robot, or `world`
-    pose: Pose | None = None  # of the camera, in place of /tf_static
+    frame: str = ''  # of the world in /tf; '': that of the bag's task's robot, or `world`
+    pose: Pose | None = None  # of the camera, in place of /tf_static and /tf
+    is_rectified: bool = False  # whether images are, whatever the name of their topic
 
 
 class DepthBag(NamedTuple):
@@ -36,7 +39,7 @@ class DepthBag(NamedTuple):
     video: DepthVideo  # the images; times count from the first one
     joints: Mapping[str, tuple[Array, Array]]  # times [s] on this clock, positions [rad or m]
     task: Task | None  # that ran
-    cut: str  # why the end of the bag cannot be read; '' if all was read
+    notes: Sequence[str]  # what was assumed or left out, such as an end that cannot be read
 
 
 def read(bag: Bag, topics: DepthTopics) -> DepthBag:
@@ -45,30 +48,34 @@ def read(bag: Bag, topics: DepthTopics) -> DepthBag:
         pass  # finds the namespace
     image, info = (name.lstrip('/') for name in (topics.image, topics.info))
     messages: dict[str, list[Any]] = {name: [] for name in (image, info, *_OTHERS)}
-    for topic, _, data in bag.messages(messages):
+    arrived = list[float]()  # s, when images were recorded
+    for topic, time_ns, data in bag.messages(messages):
         messages[topic].append(data)
+        if topic == image:
+            arrived.append(time_ns / NANO)
     for name in (image, info):
         if not messages[name]:
             contents = ', '.join(sorted(bag.counts)) or 'no messages'
             raise ReplayError(f'{bag.path}: no message on {name}; the bag contains: {contents}')
-    images, infos = messages[image], messages[info]
+    infos, notes = messages[info], [bag.cut] if bag.cut else []
+    images = _in_time(messages[image], np.array(arrived), image, notes)
     task = None
     if messages[_TASK]:
         task = parse_task(messages[_TASK][-1].data, f'{bag.path}: {_TASK}')
     pose, frame = topics.pose, topics.frame or (_WORLD if task is None else task.robot.frame)
     if pose is None:
-        transforms: dict[str, StaticTransform] = {}
-        for message in messages[_TRANSFORMS]:
-            depth_messages.add_transforms(transforms, message)
-        pose = depth_messages.find_pose(transforms.get, infos[0].header.frame_id, frame)
-    cameras = {(message.width, message.height, *message.k) for message in infos}
+        moving, static = (messages[name] for name in _TF)
+        pose = _find_pose(moving, static, infos[0].header.frame_id, frame)
+    cameras = {
+        (one.width, one.height, *one.k, *one.p, one.roi.x_offset, one.roi.y_offset)
+        for one in infos
+    }
     if len(cameras) > 1:
         raise PoseError(f'{bag.path}: {len(cameras)} cameras on one topic: intrinsics differ')
-    by_stamp = {stamp_ns(message.header.stamp): message for message in reversed(images)}
-    images = [by_stamp[stamp] for stamp in sorted(by_stamp)]  # each stamp once
     start = _seconds(images[0])
+    size = images[0].width, images[0].height
     video = DepthVideo(
-        depth_messages.read_camera(infos[0], pose),
+        depth_messages.read_camera(infos[0], pose, image, size, topics.is_rectified, notes.append),
         np.array([_seconds(message) - start for message in images]),
         lambda i: depth_messages.read_depth(images[i]),
     )
@@ -80,7 +87,39 @@ def read(bag: Bag, topics: DepthTopics) -> DepthBag:
     for name, rows in samples.items():
         time, value = np.array(sorted(rows)).T
         joints[name] = time, value
-    return DepthBag(video, joints, task, bag.cut)
+    return DepthBag(video, joints, task, notes)
+
+
+def _in_time(images: list[Any], arrived: Array, topic: str, notes: list[str]) -> list[Any]:
+    """Return images by their stamps, each stamp once, without those of another clock."""
+    delay = arrived - [_seconds(message) for message in images]
+    off = delay - np.median(delay)
+    # recording times that say nothing, as of a converted bag, differ from all stamps
+    late = np.abs(off) > _LATE_S + _SPREADS * np.median(np.abs(off))
+    if late.any():
+        notes.append(
+            f'{topic}: {int(late.sum())} of {len(images)} images left out, whose stamps are off '
+            f'by up to {-off[np.argmax(np.abs(off))]:+.6g} s'
+        )
+    kept = [message for message, is_late in zip(images, late, strict=True) if not is_late]
+    by_stamp = {stamp_ns(message.header.stamp): message for message in reversed(kept)}
+    return [by_stamp[stamp] for stamp in sorted(by_stamp)]
+
+
+def _find_pose(moving: list[Any], static: list[Any], camera: str, frame: str) -> Pose:
+    """Return the pose of a camera; PoseError if none is known, or if it moves."""
+    known, fixed, poses = dict[str, StaticTransform](), dict[str, StaticTransform](), list[Pose]()
+    for message in static:
+        depth_messages.add_transforms(fixed, message)
+    for message in moving:
+        depth_messages.add_transforms(known, message)
+        with suppress(PoseError):  # transforms of the chain may arrive in several messages
+            poses.append(depth_messages.find_pose((known | fixed).get, camera, frame))
+    first = poses[0] if poses else depth_messages.find_pose(fixed.get, camera, frame)
+    for pose in poses:
+        if motion := depth_messages.motion(first, pose):
+            raise PoseError(f'camera {camera!r} moves in {frame!r} on /tf, {motion}: not at rest')
+    return first
 
 
 def _seconds(message: Any) -> float:

@@ -53,6 +53,11 @@ class Camera:
         """The quaternion wxyz (4,) of the optical frame in the world."""
         return to_quaternion(Rotation.from_matrix(self.matrix))
 
+    def at(self, pose: Pose) -> 'Camera':
+        """Return the same camera at another pose of its optical frame."""
+        intrinsics = self.fx, self.fy, self.cx, self.cy
+        return posed(self.width, self.height, intrinsics, pose)
+
     def rays(self) -> Array:
         """Return vectors (height, width, 3) in the world, each as long as gives depth 1 m."""
         across = (np.arange(self.width) - self.cx) / self.fx

@@ -1,5 +1,5 @@
 """
-Read depth images, camera intrinsics and static transforms from messages.
+Read depth images, camera intrinsics and transforms from messages.
 
 Messages are those of rclpy or of a bag: only their fields are used.
 """
@@ -17,6 +17,7 @@ from emppi_ros.tracking.camera import Camera
 
 IMAGE, INFO = 'depth/image', 'depth/camera_info'
 ENCODINGS = {'16UC1': ('u2', 0.001), 'mono16': ('u2', 0.001), '32FC1': ('f4', 1.0)}  # REP 118
+_STILL_M, _STILL_RAD = 1e-3, 2e-3  # by which the pose of a camera at rest may change on /tf
 _LONGEST_CHAIN = 50  # frames from a camera to the world
 
 
@@ -46,22 +47,75 @@ def read_depth(message: Any) -> Array:
     return scale * rows.view(kind).astype(np.float64)
 
 
-def read_camera(message: Any, pose: Pose) -> Camera:
-    """Return a camera at a pose; PoseError if it is not calibrated, or images are distorted."""
-    if any(message.d):
+def read_camera(
+    message: Any,
+    pose: Pose,
+    topic: str = '',
+    size: tuple[int, int] | None = None,
+    is_rectified: bool = False,
+    note: Callable[[str], object] = lambda _: None,
+) -> Camera:
+    """
+    Return the camera of an image topic, at a pose of its optical frame.
+
+    By ROS's convention D and K of a CameraInfo are those of the raw image, and P that of the
+    rectified one. Images are rectified unless their topic says that they are raw, and `size`
+    (width, height) of an image says whether `roi`, binning, or a filter made it smaller. `note`
+    takes sentences on what was assumed. PoseError if intrinsics and images do not fit.
+    """
+    is_known = is_rectified or 'rect' in topic.lower()  # as in `image_rect_raw`
+    is_raw = not is_known and 'raw' in topic.lower().rsplit('/', 1)[-1]
+    distortion, where = [float(d) for d in message.d], topic or IMAGE
+    has_p = len(message.p) == 12 and message.p[0] > 0.0
+    if any(distortion) and (is_raw or not has_p):
         raise PoseError(
-            f'images have distortion (CameraInfo d: {list(message.d)}): subscribe to '
-            'rectified ones'
+            f'{where}: {"raw images" if is_raw else "CameraInfo without p, but"} with distortion '
+            f'(d: {distortion}): give the topic of rectified images, such as image_rect of '
+            'image_proc; or say that they are rectified (emppi track: --rectified, node tracker: '
+            'the parameter rectified)'
         )
     fx, _, cx, _, fy, cy, *_ = message.k
+    shift = np.zeros(3)  # m, of the centre of projection: another one than the frame's in stereo
+    if has_p and not is_raw:
+        fx, _, cx, along, _, fy, cy, down = message.p[:8]
+        shift[:2] = -along / fx, -down / fy
+    if any(distortion) and not is_known:
+        note(
+            f'{where}: CameraInfo has distortion; the images are taken for rectified ones, with '
+            'its p. If they are raw, rectify them, as image_proc does'
+        )
+    full, roi = (message.width, message.height), message.roi
+    scale = max(message.binning_x, 1), max(message.binning_y, 1)
+    corner = roi.x_offset, roi.y_offset
+    taken = (roi.width or full[0]) // scale[0], (roi.height or full[1]) // scale[1]
+    if size == full:  # neither cut nor binned
+        scale, corner, taken = (1, 1), (0, 0), full
+    elif size is not None and size != taken:
+        factor = round(taken[0] / max(size[0], 1))
+        rest = max(abs(n - factor * k) for n, k in zip(taken, size, strict=True))
+        if not 2 <= factor or rest >= factor:
+            raise PoseError(
+                f'{where}: images of {size[0]} x {size[1]} px, but CameraInfo says {taken[0]} x '
+                f'{taken[1]}: expected the same, or a whole fraction; of cut images, their roi'
+            )
+        note(
+            f'{where}: images of {size[0]} x {size[1]} px, 1/{factor} of what CameraInfo says, as '
+            'of a decimation filter: its intrinsics are divided by as much'
+        )
+        scale, taken = (factor * scale[0], factor * scale[1]), size
+    # as in image_geometry: K and P are those of the full image
+    intrinsics = (
+        fx / scale[0], fy / scale[1], (cx - corner[0]) / scale[0], (cy - corner[1]) / scale[1],
+    )  # fmt: skip
+    centre = pose @ Pose(shift, IDENTITY.quaternion)
     try:
-        return camera.posed(message.width, message.height, (fx, fy, cx, cy), pose)
+        return camera.posed(*taken, intrinsics, centre)
     except ConfigError as error:
         raise PoseError(f'CameraInfo: {error}') from None
 
 
 def add_transforms(known: dict[str, StaticTransform], message: Any) -> None:
-    """Add the transforms of a message of /tf_static by the names of their frames."""
+    """Add the transforms of a message of /tf or /tf_static by the names of their frames."""
     for one in message.transforms:
         known[one.child_frame_id.lstrip('/')] = StaticTransform(
             one.header.frame_id.lstrip('/'),
@@ -86,6 +140,15 @@ def find_pose(look_up: Callable[[str], StaticTransform | None], frame: str, targ
             'the camera, or give it'
         )
     return chains[1][common].inverse() @ chains[0][common]
+
+
+def motion(first: Pose, second: Pose) -> str:
+    """Return by how much a camera moved between two poses, in words; '' if it is at rest."""
+    shift = float(np.linalg.norm(second.position - first.position))
+    turn = float((second.rotation * first.rotation.inv()).magnitude())
+    if shift < _STILL_M and turn < _STILL_RAD:
+        return ''
+    return f'by {1e3 * shift:.1f} mm and {np.degrees(turn):.2f} degrees'
 
 
 def _chain(look_up: Callable[[str], StaticTransform | None], frame: str) -> dict[str, Pose]:

@@ -10,13 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emppi_ros.core.arrays import Array
+from emppi_ros.core.arrays import Array, Bools
 
 UNSEEN_RAD = np.pi / np.sqrt(3.0)  # standard deviation of an unknown angle
 _FLAT = 0.15  # cosine between ray and normal below which depth is too steep to compare
 _LARGEST_SD = 0.1  # of the radius, or rad, of what counts as seen
 _RELATIVE = 3e-4  # information relative to the direction that is seen best
 _LARGEST_STEP = 0.5  # of the radius
+_LAGS = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64)  # px, at which errors are compared
+_SIGNIFICANT = 3.0  # standard deviations of a correlation of independent errors
+_SMALL = 0.1  # correlation from which on pixels count as independent
+_LARGEST_SHARE = 0.5  # of the squared errors, that fitted coordinates have taken, at most
 
 
 class PoseEquations(NamedTuple):
@@ -68,6 +72,41 @@ def tukey(errors: Array, limit: Array | float) -> Array:
     """Return Tukey's weights of errors: 1 at 0, and 0 from the limit on."""
     ratio = errors / limit
     return np.where(np.abs(ratio) < 1.0, (1.0 - ratio**2) ** 2, 0.0)
+
+
+def count_alike(errors: Array, valid: Bools, fitted: int) -> float:
+    """
+    Return how many pixels have errors that are as one: 1 if they are independent.
+
+    It is the sum of the correlations of a pixel with all others, as a function of their distance.
+    `errors` (h, w), in units of their noise, count where `valid`; `fitted` coordinates were
+    estimated from them, which made them smaller.
+    """
+    count = int(valid.sum())
+    kept = np.where(valid, errors, 0.0)
+    # errors that are far below their noise are no evidence that it is correlated
+    variance = max(float(np.sum(kept**2)) / max(count, 1), _LARGEST_SHARE**2)
+    distances, correlations = [0.5], [1.0]
+    for lag in _LAGS:
+        products, pairs = 0.0, 0
+        for here, there in (
+            ((slice(lag, None), slice(None)), (slice(None, -lag), slice(None))),
+            ((slice(None), slice(lag, None)), (slice(None), slice(None, -lag))),
+        ):
+            products += float(np.sum(kept[here] * kept[there]))
+            pairs += int(np.sum(valid[here] & valid[there]))
+        correlation = products / max(pairs * variance, 1.0)
+        distances.append(lag)
+        correlations.append(max(correlation, 0.0))
+        if correlation < max(_SMALL, _SIGNIFICANT / np.sqrt(max(pairs, 1))):
+            break
+    area = 2.0 * np.pi * np.array(distances) * correlations
+    if len(correlations) == 2:  # none
+        return 1.0
+    alike = 1.0 + 0.5 * area[1] + float(np.trapezoid(area[1:], distances[1:]))
+    share = min(fitted * alike / count, _LARGEST_SHARE)
+    # the coordinates have made both the variance and its correlations smaller
+    return min(alike, _LARGEST_SHARE * count / max(fitted, 1)) / (1.0 - share) ** 2
 
 
 class Displacement(NamedTuple):

@@ -6,10 +6,11 @@ from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 import mujoco
 import numpy as np
+from scipy import ndimage, special
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core import config
-from emppi_ros.core.arrays import Array, Bools
+from emppi_ros.core.arrays import Array, Bools, Ints
 from emppi_ros.core.errors import PoseError
 from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import equations, outlines, surfaces
@@ -29,6 +30,12 @@ _FEWEST_POINTS = 12  # that move a part
 _CONVERGED = 5e-5  # m
 _ALIGNED = 10.0 * _CONVERGED
 _NARROWER = 0.7  # reach of alignment from one step to the next
+_LARGEST_NOISE = 0.08  # of the size of a part, as its standard deviation at most
+_RATIOS = np.geomspace(0.05, 8.0, 100)  # of a standard deviation to what is thought of it
+# medians of the normal errors that are then right
+_MEDIANS = _RATIOS * special.ndtri(0.5 + 0.25 * (2.0 * special.ndtr(RIGHT / _RATIOS) - 1.0))
+_BLURRED, _CREASE = 3, 0.3  # px about edges; change of a normal from one pixel to the next
+_PROBED = 2000  # pixels that show the steps of rounded depths
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,7 @@ class TrackerConfig:
     """Settings of the tracker."""
 
     noise_sd_per_m: float = config.positive(
-        0.0037, doc='standard deviation of a depth over its square [1/m]: 9 mm at 1.6 m'
+        0.0037, doc='least standard deviation of a depth over its square [1/m]: 9 mm at 1.6 m'
     )
     iterations: int = config.between(1, 50, 6, doc='Gauss-Newton steps for an image, at most')
     alignment_steps: int = config.between(
@@ -80,10 +87,21 @@ class TrackedParts:
         self._model, self._bodies, self._is_known = model, bodies, background is not None
         nothing = np.full((camera.height, camera.width), np.inf)
         self.background = Background(nothing if background is None else background)
+        self.rounding = 0.0  # m, standard deviation
+        # standard deviations of parts (B,) relative to the settings, as images show them
+        self.excess = np.ones(len(self.shapes))
+        self.is_learned = np.zeros(len(self.shapes), bool)  # (B,), whether images have shown it
 
-    def noise(self, depth: Array) -> Array:
-        """Return standard deviations of depths [m]."""
-        return self.settings.noise_sd_per_m * depth**2
+    def noise(self, depth: Array, part: Ints | int | None = None) -> Array:
+        """Return standard deviations of depths [m] of parts, by default of what is behind them."""
+        sd = np.sqrt((self.settings.noise_sd_per_m * depth**2) ** 2 + self.rounding**2)
+        return sd * np.append(self.excess, self.excess.mean())[-1 if part is None else part]
+
+    def largest_excess(self, poses: Poses) -> Array:
+        """Return the largest noise of parts (B,) at poses (B), relative to the settings."""
+        depths = self.camera.project(poses.position)[:, 2]
+        sd = self.noise(depths, np.arange(len(depths))) / self.excess
+        return np.maximum(_LARGEST_NOISE * np.array([one.radius for one in self.shapes]) / sd, 1.0)
 
     def is_foreground(self, observed: Array, background: Array) -> Bools:
         """Return which depths are in front of the background by more than noise."""
@@ -116,7 +134,18 @@ class TrackedParts:
         if time <= last:
             raise PoseError(f'image at {time:.6g} s: not after the one before, at {last:.6g} s')
         image = np.where((image > 0.0) & np.isfinite(image), image, np.nan)
+        self.rounding = _rounding_step(image) / np.sqrt(12.0)
         return image if mask is None else np.where(mask, image, FAR)
+
+
+def _rounding_step(image: Array) -> float:
+    """Return the step between depths that are rounded [m], 0 if there is none."""
+    depths = image.ravel()[:: max(image.size // _PROBED, 1)]
+    steps = np.diff(np.unique(np.round(depths[np.isfinite(depths)], 6)))
+    if len(steps) < _FEWEST_POINTS:
+        return 0.0
+    whole = np.allclose(steps / steps.min(), np.round(steps / steps.min()), atol=0.05)
+    return float(steps.min()) if whole else 0.0
 
 
 class Placement(Protocol):
@@ -173,8 +202,13 @@ class Evidence(NamedTuple):
 
     fits: Array  # (B,), shares of visible pixels that have the right depth
     visible: Array  # (B,), numbers of pixels that show the part, or something behind it
-    scale: Array  # (B,), squared errors of depth relative to what the noise says, at least 1
+    ratio: Array  # (B,), errors of depth relative to what the noise says
     gain: Array  # (B,), mean squares, in units of noise, that a visible pixel of a part explains
+
+    @property
+    def scale(self) -> Array:
+        """Squared errors of depth (B,) relative to what the noise says, at least 1."""
+        return np.maximum(self.ratio, 1.0) ** 2
 
 
 P = TypeVar('P', bound=Placement)
@@ -186,6 +220,7 @@ class Fit(NamedTuple, Generic[P]):
     placement: P
     equations: list[PoseEquations | None]
     evidence: Evidence
+    alike: Array  # (B,), pixels that count as one, since their errors are alike
 
 
 def fit_widely(tracked: TrackedParts, guess: P, image: Array) -> Fit[P]:
@@ -213,11 +248,24 @@ def fit(tracked: TrackedParts, placement: P, image: Array, farther: int = 1) -> 
     for i in range(settings.iterations + 1):
         view, window = look(tracked, placement.poses, image, reach)
         width = 0.5 * settings.reach_m * 0.5**i  # errors are larger at first
-        found = _part_equations(tracked, placement.poses, view, width, reach)
-        if i == settings.iterations or moved < _CONVERGED:
+        is_last = i == settings.iterations or moved < _CONVERGED
+        # before, errors are alike because parts are not where they will be
+        alike = _count_alike(tracked, view) if is_last else None
+        found = _part_equations(tracked, placement.poses, view, width, reach, alike)
+        if alike is not None:
             break
         placement, moved = placement.moved(tracked, found)
-    return Fit(placement, found, _assess(tracked, view, window))
+    assert alike is not None
+    return Fit(placement, found, _assess(tracked, view, window), alike)
+
+
+def _count_alike(tracked: TrackedParts, view: View) -> Array:
+    """Return how many pixels of each part (B,) count as one, since their errors are alike."""
+    with np.errstate(invalid='ignore'):
+        errors = (view.observed - view.depth) / tracked.noise(view.depth, view.part)
+        valid = np.abs(errors) < TUKEY
+    owns = [valid & (view.part == part) for part in range(len(tracked.shapes))]
+    return np.array([equations.count_alike(errors, own, 6) for own in owns])
 
 
 def look(
@@ -235,10 +283,16 @@ def look(
 
 
 def _part_equations(
-    tracked: TrackedParts, poses: Poses, view: View, width: float, reach: int
+    tracked: TrackedParts, poses: Poses, view: View, width: float, reach: int, alike: Array | None
 ) -> list[PoseEquations | None]:
-    """Return Gauss-Newton's equations; errors of depth count up to a width [m] or more."""
+    """
+    Return Gauss-Newton's equations; errors of depth count up to a width [m] or more.
+
+    Of pixels on surfaces `alike` (B,) count as one; None before the parts are in place.
+    """
     found: list[PoseEquations | None] = []
+    lines = tracked.settings.outline_lines
+    interior = _interior(view)
     edges = _outline_equations(tracked, poses, view, reach)
     for part, (edge, origin) in enumerate(zip(edges, poses.position, strict=True)):
         own = (view.part == part) & np.isfinite(view.observed)
@@ -246,15 +300,31 @@ def _part_equations(
             found.append(None)
             continue
         depth, ray = view.depth[own], view.rays[own]
-        error, sd = view.observed[own] - depth, tracked.noise(depth)
+        error, sd = view.observed[own] - depth, tracked.noise(depth, part)
         weights = equations.tukey(error, np.maximum(TUKEY * sd, width)) / sd**2
+        inner, size = interior[own], np.abs(error) / sd
+        if min(inner.sum(), (~inner).sum()) >= FEWEST_PIXELS:
+            inside, outside = np.median(size[inner]), np.median(size[~inner])
+            if inside < min(outside, RIGHT):  # edges are blurred
+                weights[~inner] *= (inside / outside) ** 2
         points = np.array(tracked.camera.position) + ray * depth[:, None]
         slopes = equations.depth_slopes(points, view.normal[own], ray, origin)
         surface = equations.make_equations(slopes, error, weights)
-        known = surface.information + edge.information / tracked.settings.outline_lines
+        known = surface.information / (1.0 if alike is None else alike[part])
+        known = known + (edge.information if alike is None else edge.known) / lines
         information = surface.information + edge.information
         found.append(PoseEquations(information, surface.gradient + edge.gradient, known))
     return found
+
+
+def _interior(view: View) -> Bools:
+    """Return which pixels (h, w) are away from edges, which cameras blur."""
+    edge = view.part < 0
+    for axis in (0, 1):
+        jump = np.diff(view.part, axis=axis) != 0
+        jump |= np.abs(np.diff(view.normal, axis=axis)).max(axis=-1) > _CREASE
+        np.moveaxis(edge, axis, 0)[1:] |= np.moveaxis(jump, axis, 0)
+    return ~np.asarray(ndimage.binary_dilation(edge, iterations=_BLURRED), bool)
 
 
 def _outline_equations(
@@ -265,35 +335,38 @@ def _outline_equations(
     if not settings.outlines or min(view.part.shape) < 2:
         return [NOTHING_KNOWN] * count
     near = np.where(view.part >= 0, view.depth, 0.0)
-    gap = np.maximum(0.02, TUKEY * tracked.noise(near))
+    gap = np.maximum(0.02, TUKEY * tracked.noise(near, view.part))
     found = outlines.find_outlines(view, tracked.camera, poses.position, reach, gap)
     variance = settings.outline_sd_px**2 + found.ambiguity**2
     weights = equations.tukey(found.offset, reach) / variance
-    return [
-        equations.make_equations(found.slopes[own], found.offset[own], weights[own])
-        for own in (found.part == part for part in range(count))
-    ]
+    result = []
+    for own in (found.part == part for part in range(count)):
+        offset, weight = found.offset[own], weights[own]
+        equation = equations.make_equations(found.slopes[own], offset, weight)
+        misfit = max(float(np.sum(weight * offset**2)) / max(len(offset), 1), 1.0)
+        result.append(equation._replace(known=equation.information / misfit))
+    return result
 
 
 def _assess(tracked: TrackedParts, view: View, window: Window) -> Evidence:
     """Return how well an image agrees with what is rendered."""
     behind = tracked.background.crop(window)
     count = len(tracked.shapes)
-    fits, visible, scale, gain = np.zeros(count), np.zeros(count), np.ones(count), np.zeros(count)
+    fits, visible, ratio, gain = np.zeros(count), np.zeros(count), np.ones(count), np.zeros(count)
     for part in range(count):
         own = (view.part == part) & np.isfinite(view.observed)
         depth, observed = view.depth[own], view.observed[own]
-        sd = tracked.noise(depth)
+        sd = tracked.noise(depth, part)
         error, other = (observed - depth) / sd, (observed - behind[own]) / sd
         right = np.abs(error) < RIGHT
         counted = right | (error >= RIGHT)  # what is nearer hides the part
         visible[part] = counted.sum()
         if right.any():
             fits[part] = right.sum() / visible[part]
-            scale[part] = max(1.0, float(np.median(np.abs(error[right])) / 0.6745) ** 2)
+            ratio[part] = np.interp(np.median(np.abs(error[right])), _MEDIANS, _RATIOS)
             better = np.minimum(other**2, RIGHT**2) - np.minimum(error**2, RIGHT**2)
             gain[part] = better[counted].mean()
-    return Evidence(fits, visible, scale, gain)
+    return Evidence(fits, visible, ratio, gain)
 
 
 def align(tracked: TrackedParts, placement: P, image: Array, least_reach: float = 0.0) -> P:

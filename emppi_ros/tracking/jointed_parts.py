@@ -214,14 +214,20 @@ class JointTracker:
         self.qpos = jointed.model.qpos0.copy() if qpos is None else qpos
         self.time, self.velocity = np.nan, np.zeros(len(jointed.free))
 
+    @property
+    def poses(self) -> Poses:
+        """Poses (B) of the parts at these positions of the joints."""
+        return self._jointed.places(self.qpos).poses
+
     def track(self, time: float, image: Array, mask: Bools | None = None) -> list[PartEstimate]:
         """Return the poses of all parts in an image, as `PartTracker.track` does."""
         tracked = self.tracked
         image = tracked.prepare(self.time, time, image, mask)
         dt = 0.0 if np.isnan(self.time) else time - self.time
         guess = self._jointed.places(self._jointed.moved(self.qpos, dt * self.velocity))
-        fitted = fitting.fit_widely(tracked, guess, image)
-        status = tracker.judge(tracked, fitted.evidence)
+        fitted, status = tracker.fit_with_noise(
+            tracked, lambda: fitting.fit_widely(tracked, guess, image), guess.poses
+        )
         parts = fitted.placement
         step = parts.step(tracked, fitted.equations, fitted.evidence.scale)
         self.time, self.velocity = time, np.zeros_like(self.velocity)

@@ -5,7 +5,8 @@ Directions that an image does not show, such as the roll of a cylinder, stay as 
 large covariance.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +28,12 @@ _SEARCH_RADII = 2.0  # reach of alignment, in radii: its rotation may be far fro
 _SPEED = 1.0  # m/s: how fast the place of a lost part becomes uncertain
 _JUMP_M = 0.1  # of depth from one pixel to the next, which separates clusters
 _ENOUGH = 0.7  # share of pixels on which part and cluster agree
-_MISFIT = 4.0  # squared errors in units of the noise: another shape
+_MISFIT = 10.5  # squared errors in units of the noise: another shape
 _GAIN = 0.5  # squared errors that a part explains better than the background, per pixel
-_GOOD = 2.0  # the same, for a part that is found again
+_GOOD = 2.2  # the same, for a part that is found again
+_LEARNING = 0.2  # weight of an image in the noise that is learned, after the first one
+_REFITS = 2  # to the first image, with its noise
+_MORE = 1.2  # times a noise, which is worth another fit
 _JUMP_RAD = 0.3  # from the prediction: three times the largest standard deviation that is seen
 _JUMP_GAIN = FEWEST_PIXELS * fitting.RIGHT**2  # squared errors that it must explain
 
@@ -87,11 +91,15 @@ class PartTracker:
             tracked.move_robot(joints)
         image = tracked.prepare(self.time, time, image, mask)
         guess = FreeParts(self._predict(time))
-        fitted = fitting.fit_widely(tracked, guess, image)
         missing_s = np.nan_to_num(time - self._seen_at)
-        fitted = _find_again(tracked, fitted, image, self.poses, missing_s)
-        fitted = _reject_jumps(tracked, guess.poses, fitted, image)
-        status, poses = judge(tracked, fitted.evidence), fitted.placement.poses
+
+        def find() -> Fit[FreeParts]:
+            fitted = fitting.fit_widely(tracked, guess, image)
+            fitted = _find_again(tracked, fitted, image, self.poses, missing_s)
+            return _reject_jumps(tracked, guess.poses, fitted, image)
+
+        fitted, status = fit_with_noise(tracked, find, guess.poses)
+        poses = fitted.placement.poses
         steps = fitted.placement.steps(tracked, fitted.equations)
         self.velocity = self._velocity(poses, steps, status, time)
         is_seen = np.array([one == TRACKED for one in status])
@@ -145,6 +153,38 @@ def judge(tracked: TrackedParts, evidence: Evidence) -> tuple[str, ...]:
     return tuple(np.where(evidence.visible < FEWEST_PIXELS, HIDDEN, status).tolist())
 
 
+def fit_with_noise(
+    tracked: TrackedParts, find: Callable[[], Fit[fitting.P]], poses: Poses
+) -> tuple[Fit[fitting.P], tuple[str, ...]]:
+    """
+    Return the fit that `find` finds, and the status of each part; learn the noise from it.
+
+    A part that was never tracked and is lost is tried with more noise, up to a share of its size.
+    `poses` (B) are about where the parts are.
+    """
+    new, largest, start = ~tracked.is_learned, tracked.largest_excess(poses), tracked.excess
+    fitted = find()
+    status = np.array(judge(tracked, fitted.evidence))
+    for level in (0.5, 1.0):
+        retried = new & (status == LOST) & (largest > _MORE)
+        if not retried.any():
+            break
+        tracked.excess = np.where(retried, largest**level, tracked.excess)
+        fitted = find()
+        status = np.array(judge(tracked, fitted.evidence))
+    tracked.excess = np.where(new & (status != TRACKED), start, tracked.excess)
+    for _ in range(_REFITS):
+        before, ratio = tracked.excess, fitted.evidence.ratio
+        learned = before * np.where(new, ratio, ratio**_LEARNING)
+        tracked.excess = np.where(status == TRACKED, np.clip(learned, 1.0, largest), before)
+        if not np.any(new & (np.abs(np.log(tracked.excess / before)) > np.log(_MORE))):
+            break
+        fitted = find()
+        status = np.array(judge(tracked, fitted.evidence))
+    tracked.is_learned |= status == TRACKED
+    return fitted, tuple(status.tolist())
+
+
 def _reject_jumps(
     tracked: TrackedParts, guess: Poses, fitted: Fit[FreeParts], image: Array
 ) -> Fit[FreeParts]:
@@ -170,8 +210,8 @@ def _angles(first: Poses, second: Poses) -> Array:
 
 
 def _gain(fitted: Fit[FreeParts]) -> float:
-    """Return how much less the squared errors, in units of noise, are than without the parts."""
-    return float(fitted.evidence.gain @ fitted.evidence.visible)
+    """Return how much less the squares of independent errors are than without the parts."""
+    return float(fitted.evidence.gain @ (fitted.evidence.visible / fitted.alike))
 
 
 def _with_part(poses: Poses, part: int, place: Array, turn: Array) -> Poses:
@@ -181,7 +221,7 @@ def _with_part(poses: Poses, part: int, place: Array, turn: Array) -> Poses:
     return Poses(position, rotation)
 
 
-class _Cluster(NamedTuple):
+class Cluster(NamedTuple):
     """Pixels (h, w) that belong together, and the median (3,) of their points [m]."""
 
     pixels: Bools
@@ -215,33 +255,31 @@ def _find_again(
                 aligned = fitting.align(tracked, FreeParts(moved), image, reach).poses
                 # the others stay where they are
                 moved = _with_part(moved, part, aligned.position[part], aligned.rotation[part])
-                score = _score(tracked, moved, part, cluster, image)
-                if score > best + _BETTER:
-                    best, poses, where = score, moved, cluster
+                share = score(tracked, moved, part, cluster, image)
+                if share > best + _BETTER:
+                    best, poses, where = share, moved, cluster
         if poses is None or where is None:
             continue
         again = fitting.fit(tracked, FreeParts(poses), image)
-        score = _score(tracked, again.placement.poses, part, where, image)
-        if score > _ENOUGH and again.evidence.scale[part] < _GOOD:
+        share = score(tracked, again.placement.poses, part, where, image)
+        if share > _ENOUGH and again.evidence.scale[part] < _GOOD:
             fitted = again
     return fitted
 
 
-def _score(
-    tracked: TrackedParts, poses: Poses, part: int, cluster: _Cluster, image: Array
-) -> float:
+def score(tracked: TrackedParts, poses: Poses, part: int, cluster: Cluster, image: Array) -> float:
     """Return the share of pixels of part and cluster on which both agree."""
     view, window = fitting.look(tracked, poses, image)
     own = (view.part == part) & np.isfinite(view.observed)
     with np.errstate(invalid='ignore'):
-        error, limit = view.observed - view.depth, fitting.RIGHT * tracked.noise(view.depth)
+        error, limit = view.observed - view.depth, fitting.RIGHT * tracked.noise(view.depth, part)
         right = own & cluster.pixels[window.slices] & (np.abs(error) < limit)
         wrong = own & (error > limit)
     either = int(cluster.pixels.sum()) + int(wrong.sum())
     return float(right.sum()) / max(either, 1)
 
 
-def _unexplained(tracked: TrackedParts, fitted: Fit[FreeParts], image: Array) -> list[_Cluster]:
+def _unexplained(tracked: TrackedParts, fitted: Fit[FreeParts], image: Array) -> list[Cluster]:
     """Return the largest clusters in front that no tracked part explains."""
     behind = tracked.background.crop(Window(0, image.shape[0], 0, image.shape[1]))
     front = tracked.is_foreground(image, behind)
@@ -250,17 +288,18 @@ def _unexplained(tracked: TrackedParts, fitted: Fit[FreeParts], image: Array) ->
     known = np.isin(view.part, [i for i, one in enumerate(status) if one == TRACKED])
     with np.errstate(invalid='ignore'):
         error = np.abs(view.observed - view.depth)
-        known &= error < fitting.RIGHT * tracked.noise(view.depth)
+        known &= error < fitting.RIGHT * tracked.noise(view.depth, view.part)
     front[window.slices] &= ~known
     depth = ndimage.median_filter(np.where(front, image, FAR), 3)
     jump = ndimage.maximum_filter(depth, 3) - ndimage.minimum_filter(depth, 3)
-    labels, count = ndimage.label(front & (jump < _JUMP_M))
+    return list(islice(clusters(tracked, front & (jump < _JUMP_M), image), _CLUSTERS))
+
+
+def clusters(tracked: TrackedParts, pixels: Bools, image: Array) -> Iterator[Cluster]:
+    """Yield the clusters of some pixels (h, w), the largest first."""
+    labels, count = ndimage.label(pixels)
     sizes = np.bincount(labels.ravel(), minlength=count + 1)[1:]
-    clusters = []
-    for label in np.argsort(-sizes)[:_CLUSTERS]:
+    for label in np.argsort(-sizes)[: int(np.sum(sizes >= FEWEST_PIXELS))]:
         own = labels == label + 1
-        if sizes[label] < FEWEST_PIXELS:
-            break
         points = np.array(tracked.camera.position) + tracked.rays[own] * image[own][:, None]
-        clusters.append(_Cluster(own, np.median(points, axis=0)))
-    return clusters
+        yield Cluster(own, np.median(points, axis=0))

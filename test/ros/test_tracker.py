@@ -173,6 +173,76 @@ def test_what_it_cannot_work_with_is_said(harness, parts):
     assert "in frame 'other', depth/camera_info in 'lens'" in node._report().message
 
 
+def take(node, *stamps, step=1):
+    """Let a node take images of a block that slides by 0.3 m/s."""
+    model = mujoco.MjModel.from_xml_string(SCENE)
+    for stamp in stamps:
+        data = mujoco.MjData(model)
+        data.qpos[0] = 0.3 * (stamp - 10.0)
+        mujoco.mj_forward(model, data)
+        node._take_image(image(renderer.render_scene(model, data, VIEW)[::step, ::step], stamp))
+
+
+def test_late_images_and_those_of_the_future_cost_their_own_cycle(harness, parts):
+    node = harness.make(TrackerNode, parts=str(parts), **POSE)
+    node._take_info(camera_info())
+    take(node, 10.0, 10.05, 10.1)
+    before = node._tracker.velocity.copy()
+    assert before[0, 0] > 0.1 and node._images == 3
+    take(node, 10.02)
+    assert (
+        'depth/image: image left out, stamped 0.080 s before the last one'
+        in node._report().message
+    )
+    depth = renderer.render_scene(node._file.model, mujoco.MjData(node._file.model), VIEW)
+    node._take_image(image(depth, node.now() + 3600.0))
+    assert 's ahead of the clock: synchronize' in node._report().message
+    np.testing.assert_array_equal(node._tracker.velocity, before)
+    take(node, 10.15)
+    assert node._images == 4 and node._estimates[0].status == 'tracked'
+    take(node, 9.9, 9.95, 10.0)  # the clock was set back
+    assert node._images == 5 and node._tracker.time == 10.0
+
+
+def test_decimated_images_are_tracked_and_cut_ones_named(harness, parts):
+    node = harness.make(TrackerNode, parts=str(parts), **POSE)
+    node._take_info(camera_info())
+    take(node, 10.0, step=2)
+    assert node._tracker.tracked.camera.width == 80
+    # 5 mm: three of its standard deviations, about
+    assert node._estimates[0].status == 'tracked'
+    assert np.linalg.norm(node._estimates[0].position - [0.0, 0.0, 0.06]) < 0.005
+    node._take_image(image(np.ones((90, 160)), 10.1))
+    assert 'images of 160 x 90 px, but CameraInfo says 160 x 120' in node._report().message
+
+
+@pytest.mark.skipif(interfaces.TFMessage is None, reason='tf2_msgs is not installed')
+def test_the_pose_of_a_camera_may_be_on_tf_but_not_while_it_moves(harness, parts):
+    node = harness.make(TrackerNode, parts=str(parts))
+    node._take_info(camera_info())
+    assert "no transform from 'lens' to 'world'" in node._report().message
+    publisher = harness.publisher(interfaces.TFMessage, '/tf')
+    harness.spin_until(publisher.get_subscription_count)
+    other = looking_at(160, 120, 40.0, [0.7, -1.0, 0.82])
+
+    def send(view):
+        publisher.publish(
+            interfaces.TFMessage(transforms=[write_transform(0.0, 'world', 'lens', view)])
+        )
+
+    send(VIEW)
+    harness.spin_until(lambda: node._take_info(camera_info()) or node._tracker is not None)
+    take(node, 10.0)
+    assert node._estimates[0].status == 'tracked' and not node._problem
+    send(other)
+    height = VIEW.position[2] + 0.01
+    harness.spin_until(lambda: node._tf.poll() or node._moving['lens'].pose.position[2] > height)
+    take(node, 10.05)
+    assert 'the camera moves on /tf, by 20.0 mm' in node._problem
+    take(node, 10.1)
+    assert not node._problem and node._tracker.tracked.camera.position == other.position
+
+
 def test_without_tf2_the_pose_of_the_camera_must_be_given(harness, parts, monkeypatch):
     monkeypatch.setattr(interfaces, 'TFMessage', None)
     node = harness.make(TrackerNode, parts=str(parts))
@@ -306,8 +376,8 @@ def test_images_and_intrinsics_that_are_written_are_read_again():
 def test_distorted_images_are_refused():
     info = camera_info()
     info.d = [0.1, 0.0, 0.0, 0.0, 0.0]
-    with pytest.raises(PoseError, match='subscribe to rectified ones'):
-        read_camera(info, Pose(np.array(VIEW.position), VIEW.quaternion))
+    with pytest.raises(PoseError, match='raw images with distortion'):
+        read_camera(info, Pose(np.array(VIEW.position), VIEW.quaternion), 'image_raw')
 
 
 def test_the_pose_of_a_camera_follows_from_a_chain_of_static_transforms():

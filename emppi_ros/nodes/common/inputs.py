@@ -25,7 +25,7 @@ UNCERTAIN = 'tracking_covariance'  # poses of `tracking` with covariances
 PLAN = 'emppi/plan'
 # messages may be ahead of /clock by what a node needs to receive it, and by a fast simulation;
 # one that is further ahead of any clock would remain the newest
-_AHEAD_S = 1.0
+AHEAD_S = 1.0
 
 
 class MeasurementInputs:
@@ -117,9 +117,9 @@ class MeasurementInputs:
             if (values := read(message)) is None:
                 return  # of other joints, or of some of the robot's
             stamp, *rows = values
-            if stamp - self._now > _AHEAD_S:  # or this process was interrupted since `poll` began
+            if stamp - self._now > AHEAD_S:  # or this process was interrupted since `poll` began
                 self._now = self._read_clock()
-            if (ahead := stamp - self._now) > _AHEAD_S:
+            if (ahead := stamp - self._now) > AHEAD_S:
                 self._drop_early(topic, f'stamped {ahead:.3f} s later than {self._clock}')
                 return
             add(stamp, *rows)

@@ -8,6 +8,7 @@ A robot of the scene is part of the background, at its measured joint positions.
 
 from collections import deque
 from dataclasses import dataclass
+import functools
 import math
 from pathlib import Path
 import time
@@ -26,8 +27,8 @@ from emppi_ros.core.pose import Pose
 from emppi_ros.model import scene
 from emppi_ros.nodes.common import convert, interfaces, parameters, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
-from emppi_ros.nodes.common.frames import TF_STATIC
-from emppi_ros.nodes.common.inputs import UNCERTAIN
+from emppi_ros.nodes.common.frames import TF, TF_STATIC
+from emppi_ros.nodes.common.inputs import AHEAD_S, UNCERTAIN
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics.task import TaskFollowerNode
 from emppi_ros.tracking import depth_messages, parts
@@ -38,10 +39,11 @@ from emppi_ros.tracking.tracker import TRACKED, PartEstimate, PartTracker
 
 _KEPT = 100  # joint states, among which is that of an image
 _NO_STAMP = Time()
+_LATE = 3  # images in a row that are before the last one, after which the clock was set back
 _RECENT = 50  # images, of which diagnostics tell the rate
 _NO_TF = (
     'camera_position, camera_quaternion: found none, and tf2_msgs is not installed, which is '
-    'needed for /tf_static: give both, or source a ROS 2 installation'
+    'needed for /tf_static and /tf: give both, or source a ROS 2 installation'
 )
 
 
@@ -59,13 +61,16 @@ class TrackerParameters:
         (),
         check=lambda value: len(value) in (0, 3),
         allowed='3 numbers',
-        doc='position of the camera in this frame [m]; default: from /tf_static',
+        doc='position of the camera in this frame [m]; default: from /tf_static or /tf',
     )
     camera_quaternion: tuple[float, ...] = config.key(
         (),
         check=lambda value: len(value) in (0, 4),
         allowed='w, x, y, z',
         doc='orientation of its optical frame: x right, y down, z ahead',
+    )
+    rectified: bool = config.key(
+        False, doc='whether images are rectified although their topic is called raw'
     )
     noise_sd_per_m: float = config.positive(
         TrackerConfig.noise_sd_per_m,
@@ -91,6 +96,7 @@ class TrackerNode(TaskFollowerNode):
         super().__init__('tracker', **kwargs)
         self._settings = parameters.declare_all(self, TrackerParameters)
         self._transforms: dict[str, StaticTransform] = {}
+        self._moving: dict[str, StaticTransform] = {}  # the newest of /tf
         self._info: CameraInfo | None = None  # the newest that was used
         if not self._settings.camera_position and interfaces.TFMessage is not None:
             self.create_subscription(
@@ -145,6 +151,9 @@ class TrackerNode(TaskFollowerNode):
         self._tracker: PartTracker | None = None
         self._joints: deque[bytes] = deque(maxlen=_KEPT)
         self._info = None
+        self._size: tuple[int, int] | None = None  # of the images [px]
+        self._late, self._said = 0, set[str]()
+        self._tf: PolledSubscription | None = None  # while the camera is on no static transform
         self._estimates: list[PartEstimate] = []
         self._problem, self._images = '', 0
         self._times, self._latencies = Durations(), Durations()
@@ -167,6 +176,8 @@ class TrackerNode(TaskFollowerNode):
             return
         self._joint_states.close()
         self._infos.close()
+        if self._tf is not None:
+            self._tf.close()
         self.destroy_subscription(self._images_in)
 
     def teardown(self) -> None:
@@ -218,21 +229,72 @@ class TrackerNode(TaskFollowerNode):
         previous, message.header.stamp = self._info, _NO_STAMP
         if message == previous and not self._problem:
             return
-        settings, frame = self._settings, message.header.frame_id
+        settings, topic = self._settings, self.resolve_topic_name(IMAGE)
         try:
-            if settings.camera_position:
-                orientation = np.array(settings.camera_quaternion)
-                pose = Pose(np.array(settings.camera_position), orientation)
-            else:
-                pose = depth_messages.find_pose(self._transforms.get, frame, self._frame)
-            camera = depth_messages.read_camera(message, pose)
-            self._info = message
+            pose = self._find_camera(message.header.frame_id)
+            camera = depth_messages.read_camera(
+                message, pose, topic, self._size, settings.rectified, self._say
+            )
+            self._info, self._pose = message, pose
             if self._tracker is None or camera != self._tracker.tracked.camera:
                 last = self._file.start if self._tracker is None else self._tracker.poses
                 self._tracker = PartTracker(parts.prepare_parts(self._file, camera), last)
                 self._problem = ''
         except EmppiError as error:
             self._problem = str(error)
+
+    def _say(self, text: str) -> None:
+        """Log a warning once."""
+        if text not in self._said:
+            self._said.add(text)
+            self.get_logger().warning(text)
+
+    def _find_camera(self, frame: str) -> Pose:
+        """Return the pose of the camera; PoseError if no transforms lead to it."""
+        settings = self._settings
+        if settings.camera_position:
+            return Pose(np.array(settings.camera_position), np.array(settings.camera_quaternion))
+        try:
+            return depth_messages.find_pose(self._transforms.get, frame, self._frame)
+        except PoseError:
+            if interfaces.TFMessage is None:
+                raise
+        if self._tf is None:
+            keep = functools.partial(depth_messages.add_transforms, self._moving)
+            self._tf = PolledSubscription(self, interfaces.TFMessage, TF, keep, qos.SENSOR)
+        self._tf.poll()
+        known = self._moving | self._transforms
+        return depth_messages.find_pose(known.get, frame, self._frame)
+
+    def _adapt(self, message: Image, tracker: PartTracker) -> PartTracker:
+        """Return a tracker for images of another size, too; PoseError if the camera moves."""
+        if (info := self._info) is None:
+            return tracker
+        size, motion = (message.width, message.height), ''
+        if self._tf is not None:
+            motion = depth_messages.motion(self._pose, self._find_camera(info.header.frame_id))
+        if motion or size != self._size:
+            self._size, self._info = size, None
+            self._take_info(info)
+            if self._info is None:  # say so with the next image, too
+                self._size, self._info = None, info
+                raise PoseError(self._problem)
+        if motion:
+            raise PoseError(f'the camera moves on /tf, {motion}: expected a camera at rest')
+        return self._tracker or tracker
+
+    def _is_late(self, stamp: float, last: float) -> bool:
+        """Return whether an image is left out: its time is before the last, or of the future."""
+        ahead = stamp - now if (now := self.now()) > 0.0 else 0.0
+        self._late = self._late + 1 if stamp <= last else 0
+        if ahead > AHEAD_S:
+            self._problem = f"{ahead:.3f} s ahead of the clock: synchronize the camera's clock"
+        elif 0 < self._late < _LATE:
+            self._problem = f'{last - stamp:.3f} s before the last one'
+        else:
+            return False
+        self._problem = f'{IMAGE}: image left out, stamped {self._problem}'
+        return True
 
     def _take_transforms(self, message: Any) -> None:
         """Keep static transforms, among which may be the pose of the camera."""
@@ -259,13 +321,15 @@ class TrackerNode(TaskFollowerNode):
 
     def _take_image(self, message: Image) -> None:
         self._infos.poll()
-        tracker = self._tracker
-        if tracker is None:
+        if (tracker := self._tracker) is None:
             return
         began, stamp = time.perf_counter(), convert.to_seconds(message.header.stamp)
-        if stamp < tracker.time:  # the clock was set back
+        if self._is_late(stamp, tracker.time):
+            return
+        if stamp <= tracker.time:  # the clock was set back
             tracker.restart()
         try:
+            tracker = self._adapt(message, tracker)
             frame = message.header.frame_id
             other = self._info.header.frame_id if self._info is not None else ''
             if frame and other and frame != other:

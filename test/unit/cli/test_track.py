@@ -116,7 +116,7 @@ def test_smoothed_poses_are_those_of_the_same_images_and_known_better(video, cap
         ),
         (
             'scene: scene.xml\nparts:\n  block: {position: [5, 5, 5]}\n',
-            'no part is seen in any image: check the camera pose',
+            'no part is seen in any image: block is searched from [5.0, 5.0, 5.0] m',
         ),
     ],
 )

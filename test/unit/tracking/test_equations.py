@@ -1,6 +1,8 @@
 """Derivatives of depths and outlines are those of rendered images."""
 
 import numpy as np
+import pytest
+from scipy import ndimage
 
 from emppi_ros.tracking import equations, outlines
 from emppi_ros.tracking.outlines import View
@@ -97,3 +99,27 @@ def test_the_step_solves_what_is_seen_and_leaves_the_rest():
     # a projection
     np.testing.assert_allclose(found.seen @ found.seen, found.seen, atol=1e-9)
     assert np.linalg.matrix_rank(found.seen, tol=1e-6) == 5
+
+
+@pytest.mark.parametrize('smooth', [0.7, 1.5, 2.5])
+def test_pixels_count_as_one_as_far_as_a_filter_makes_their_errors_alike(smooth):
+    rng, found = np.random.default_rng(3), []
+    kernel = np.zeros((41, 41))
+    kernel[20, 20] = 1.0
+    kernel = ndimage.gaussian_filter(kernel, smooth)
+    for _ in range(20):
+        errors = ndimage.gaussian_filter(rng.normal(size=(90, 90)), smooth, mode='wrap')
+        errors *= 2.0 / np.linalg.norm(kernel)
+        found.append(equations.count_alike(errors, np.ones((90, 90), bool), 0))
+    # the variance of a sum of correlated errors, relative to independent ones; correlations below
+    # 0.1 are left out, and lags are coarse: 20 %
+    exact = kernel.sum() ** 2 / np.sum(kernel**2)
+    np.testing.assert_allclose(np.median(found), exact, rtol=0.2)
+
+
+def test_independent_errors_and_those_below_the_noise_count_each():
+    rng = np.random.default_rng(4)
+    valid = rng.uniform(size=(60, 60)) < 0.7
+    assert equations.count_alike(rng.normal(size=(60, 60)), valid, 0) == 1.0
+    assert equations.count_alike(np.full((60, 60), 0.01), valid, 0) == 1.0
+    assert equations.count_alike(np.ones((60, 60)), np.zeros((60, 60), bool), 6) >= 1.0

@@ -3,24 +3,37 @@
 import dataclasses
 import math
 
+from cameras import looking_at
+import mujoco
 import numpy as np
 import pytest
+from scipy import ndimage, stats
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import PoseError
 from emppi_ros.core.pose import Poses
-from emppi_ros.tracking import fitting
+from emppi_ros.model import scene
+from emppi_ros.tracking import fitting, renderer
 from emppi_ros.tracking.camera import Camera
-from emppi_ros.tracking.fitting import FreeParts, TrackedParts
+from emppi_ros.tracking.fitting import FreeParts, TrackedParts, TrackerConfig
+from emppi_ros.tracking.renderer import Window
 from emppi_ros.tracking.tracker import PartTracker
 
 from .conftest import errors, moved
 
+CUBE = """
+<mujoco>
+  <worldbody>
+    <geom type="plane" size="1 1 0.01"/>
+    <body pos="0 0 0.021"><freejoint/><geom type="box" size="0.021 0.021 0.021"/></body>
+  </worldbody>
+</mujoco>"""
+
 
 def test_an_exact_image_of_a_known_pose_is_a_fixed_point(stage):
-    scene = stage('box', 'ball', 'rod')
-    poses = scene.initial
-    found = fitting.fit(scene.tracked, FreeParts(poses), scene.image(poses))
+    all_parts = stage('box', 'ball', 'rod')
+    poses = all_parts.initial
+    found = fitting.fit(all_parts.tracked, FreeParts(poses), all_parts.image(poses))
     # rounding: all residuals are zero
     np.testing.assert_allclose(found.placement.poses.position, poses.position, atol=1e-12)
     np.testing.assert_allclose(found.placement.poses.rotation, poses.rotation, atol=1e-12)
@@ -78,6 +91,71 @@ def test_covariances_are_those_of_errors_under_noise(tilted):
     assert np.max(sds) < 0.05  # every direction is seen
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(('smooth', 'noise'), [(0.0, 0.0012), (1.0, 0.0012), (2.0, 0.0025)])
+def test_covariances_hold_if_errors_of_pixels_are_alike_and_larger_than_thought(
+    tilted, smooth, noise
+):
+    stage, poses = tilted
+    depth, inside, count = stage.image(poses), 0, 40
+    for seed in range(1000, 1000 + count):  # settings were chosen with seeds below 300
+        error = np.random.default_rng(seed).normal(size=depth.shape)
+        if smooth:
+            error = ndimage.gaussian_filter(error, smooth)
+        error *= 0.0025 * depth**2 / error.std()
+        settings = TrackerConfig(noise_sd_per_m=noise)
+        tracked = TrackedParts(settings, stage.model, stage.bodies, stage.camera, stage.background)
+        (found,) = PartTracker(tracked, poses).track(0.0, depth + error)
+        off = errors(found, poses)
+        square = off @ np.linalg.solve(found.covariance, off)
+        inside += found.status == 'tracked' and square < stats.chi2.ppf(0.9, 6)
+    # too wide is allowed, too narrow is not: 99.9 % of binomial numbers with 90 %
+    assert inside >= stats.binom.ppf(0.001, count, 0.9)
+
+
+def close_up(smooth, step, rng):
+    """Return a cube of 42 mm on a desk from 0.3 m, and its image with blurred edges and steps."""
+    model = mujoco.MjModel.from_xml_string(CUBE)
+    view = looking_at(160, 120, 25.0, [0.18, -0.16, 0.17], [0.0, 0.0, 0.021])
+    behind = renderer.render_background(model, [1], view)
+    tracked = TrackedParts(TrackerConfig(), model, [1], view, behind)
+    start = renderer.body_poses(scene.kinematics(model, model.qpos0), [1])
+    tracked.renderer.place(start)
+    depth = np.minimum(tracked.renderer.render().depth, behind)
+    depth = np.where(np.isfinite(depth), depth, 2.0)
+    error = ndimage.gaussian_filter(rng.normal(size=depth.shape), 2.0)
+    depth = ndimage.gaussian_filter(depth, smooth) + 0.0008 * error / error.std()
+    return tracked, start, step * np.round(depth / step)
+
+
+@pytest.mark.parametrize('seed', [31, 32, 33])
+def test_noise_of_edges_and_steps_is_learned_from_images(seed):
+    rng = np.random.default_rng(seed)
+    tracked, start, image = close_up(1.5, 0.001, rng)
+    turn = np.radians(8.0) * rng.normal(size=3)
+    tracker = PartTracker(tracked, moved(start, [0.006, -0.005, 0.004], turn))
+    (found,) = tracker.track(0.0, image)
+    assert found.status == 'tracked'
+    assert tracked.rounding == pytest.approx(0.001 / np.sqrt(12.0), rel=1e-6)
+    assert tracked.excess[0] > 1.2  # 0.8 mm, in place of 0.4
+    error, sd = errors(found, start), np.sqrt(np.diag(found.covariance))
+    # 4 standard deviations of six errors; blurred edges shift them by up to 2
+    assert np.all(np.abs(error) < 4.0 * sd) and np.all(sd[:3] < 0.001)
+    tracker.track(0.1, np.full_like(image, np.nan))
+    assert tracked.excess[0] > 1.2
+
+
+def test_a_noise_that_is_learned_does_not_hide_that_a_part_is_gone():
+    tracked, start, image = close_up(1.5, 0.001, np.random.default_rng(5))
+    for first in (True, False):
+        tracker = PartTracker(tracked, start)
+        if not first:
+            tracker.track(0.0, image)
+        empty = tracked.background.crop(Window(0, 120, 0, 160))
+        (found,) = tracker.track(0.1, empty)
+        assert found.status in ('lost', 'hidden')  # by the desk
+
+
 def test_rotations_of_a_ball_are_not_seen_and_its_place_is(stage):
     ball = stage('ball')
     poses = ball.initial
@@ -104,13 +182,13 @@ def test_the_roll_of_a_rod_is_not_seen_and_its_axis_is(stage):
 
 
 def test_parts_are_followed_at_constant_velocity_through_a_video(stage):
-    scene = stage('box', 'ball')
+    both = stage('box', 'ball')
     rng = np.random.default_rng(2)
-    tracker, worst = PartTracker(scene.tracked, scene.initial), 0.0
+    tracker, worst = PartTracker(both.tracked, both.initial), 0.0
     for i in range(12):
         shift = [0.02 * i, 0.0, 0.01 * i]
-        poses = moved(scene.initial, shift, [0.0, 0.05 * i, 0.0])
-        image = scene.noisy(poses, rng)
+        poses = moved(both.initial, shift, [0.0, 0.05 * i, 0.0])
+        image = both.noisy(poses, rng)
         found = tracker.track(i / 15.0, image)
         worst = max(worst, *(np.linalg.norm(errors(found[k], poses, k)[:3]) for k in range(2)))
     # half a pixel is 5 mm at this distance; these noise seeds end at 5.5 mm
