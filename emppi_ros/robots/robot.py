@@ -236,7 +236,7 @@ def load_robot(name: str, beside: Path | None = None) -> Robot:
 
 def bind(robot: Robot, model: mujoco.MjModel) -> RobotMap:
     """Return the indices of joints and actuators; SceneError if one is missing or does not fit."""
-    joints = [scene.find(model, 'joint', name) for name in robot.joints]
+    joints = [_find_joint(model, name) for name in robot.joints]
     for index, name in zip(joints, robot.joints, strict=True):
         if not scene.is_scalar(model, index):
             raise SceneError(f'joint {name!r} of robot {robot.name!r} must be a hinge or slide')
@@ -247,6 +247,18 @@ def bind(robot: Robot, model: mujoco.MjModel) -> RobotMap:
         np.array(ctrl),
         int(model.nu),
     )
+
+
+def _find_joint(model: mujoco.MjModel, name: str) -> int:
+    """Return the id of a joint; SceneError says where names with a prefix belong."""
+    try:
+        return scene.find(model, 'joint', name)
+    except SceneError as error:
+        shorter = next((n for n in scene.names(model, 'joint') if n and name.endswith(n)), '')
+        remedy = (
+            '; if it has this name in messages only, give it in `ros_joints`, and in `joints` '
+        )
+        raise SceneError(f'{error}{f"{remedy}{shorter!r}" if shorter else ""}') from None
 
 
 def commanded_actuators(robot: Robot, model: mujoco.MjModel) -> list[int]:

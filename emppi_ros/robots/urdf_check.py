@@ -5,7 +5,9 @@ The URDF comes from a topic and is not trusted: it is parsed as a stream, withou
 and a DOCTYPE is refused, which excludes entities that expand.
 """
 
+from collections.abc import Iterator
 import dataclasses
+from dataclasses import dataclass
 from typing import NamedTuple
 import xml.etree.ElementTree as ET
 
@@ -26,12 +28,17 @@ _CHUNK = 1 << 16  # characters parsed at a time
 _JOINT_DEPTH = 2  # <robot><joint>; joints in <transmission> and <ros2_control> are deeper
 
 
-class UrdfCheck(NamedTuple):
-    """What a URDF says about a robot."""
+@dataclass(frozen=True)
+class UrdfCheck:
+    """What a URDF says about a robot; iterates over the contradictions."""
 
     problems: list[str]  # contradictions, one sentence each
     tighter: list[str]  # limits that are tighter in the URDF
     robot: Robot  # with the tighter limits of both
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the contradictions, one sentence each."""
+        return iter(self.problems)
 
 
 class _Joint(NamedTuple):

@@ -183,3 +183,9 @@ def test_a_home_in_degrees_is_refused(tmp_path):
     words = r'line 9: home: 5.37 of panda_joint2 is not between lower -1.7628 and upper 1.7628'
     with pytest.raises(ConfigError, match=words):
         robots.load_robot(str(path))
+
+
+def test_a_name_with_a_prefix_belongs_into_ros_joints(two_link):
+    robot = _robot(joints=['left_shoulder', 'elbow'], commanded=['left_shoulder', 'elbow'])
+    with pytest.raises(SceneError, match="give it in `ros_joints`, and in `joints` 'shoulder'"):
+        robots.bind(robot, two_link)
