@@ -13,6 +13,7 @@ from emppi_ros.cli import output, reports
 from emppi_ros.cli.command import Subcommand
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.recordings.bag_reader import Bag
+from emppi_ros.recordings.sqlite_bag import open_bag
 from emppi_ros.replay import bag_report, what_if
 from emppi_ros.replay import replay as replaying
 from emppi_ros.tasks.task import load_task
@@ -49,7 +50,7 @@ def replay(options: argparse.Namespace) -> int:
     Exit status 0 if all beliefs and plans are bit-identical, 1 if not; the output names the first
     difference.
     """
-    bag = Bag(options.bag, options.namespace)
+    bag = open_bag(options.bag, options.namespace)
     if options.what_if is not None:
         return _what_if(options, bag)
     for name in ('prior', 'seed', 'out'):
@@ -90,7 +91,7 @@ def _show(options: argparse.Namespace, summary: dict[str, Any]) -> None:
 def report(options: argparse.Namespace) -> None:
     """Plot a bag."""
     options.video = reports.check_video(options.video)
-    bag = Bag(options.bag, options.namespace)
+    bag = open_bag(options.bag, options.namespace)
     task, observer, notes = bag_report.observe(bag)
     summary, record = observer.summarize()
     for note in notes:

@@ -16,9 +16,9 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, prefix_errors
 from emppi_ros.model import scene
 from emppi_ros.recordings import depth_bag, tables
-from emppi_ros.recordings.bag_reader import SUFFIX, Bag, find_files, has_suffix
 from emppi_ros.recordings.depth_bag import DepthTopics
 from emppi_ros.recordings.signals import UNITS, Signal, covariance_triangles
+from emppi_ros.recordings.sqlite_bag import is_recorded, open_bag
 from emppi_ros.tracking import depth_video, loss, smoothing, standing
 from emppi_ros.tracking import parts as parts_files
 from emppi_ros.tracking.depth_video import DepthVideo
@@ -130,8 +130,8 @@ def read_video(
     """
     file = parts_files.load_parts(parts) if isinstance(parts, Path) else parts
     recorded, notes = dict[str, tuple[Array, Array]](), list[str]()
-    if find_files(path, SUFFIX) if path.is_dir() else has_suffix(path, SUFFIX):
-        bag = depth_bag.read(Bag(path, namespace), topics)
+    if is_recorded(path):
+        bag = depth_bag.read(open_bag(path, namespace), topics)
         video, notes = bag.video, list(bag.notes)
         if file is None:
             if bag.task is None:

@@ -42,6 +42,9 @@ class Bag:
         self.cut = ''
         self.counts: dict[str, int] = {}  # messages by topic, after reading
         self.span_ns = (0, 0)  # recording times of the first and last message
+        self._set_namespace(namespace)
+
+    def _set_namespace(self, namespace: str | None) -> None:
         given = (namespace or '').strip('/')
         self.namespace = f'/{given}/'.replace('//', '/')  # of the robot, given or detected
         self._given = namespace is not None

@@ -6,23 +6,21 @@ field that is filled; `tracking/<object>` holds poses, and `tracking_covariance/
 they are known. Times are those of the header stamps.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 import itertools
 from pathlib import Path
 import re
-import sqlite3
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from emppi_ros.core.errors import IdentificationError, import_optional
-from emppi_ros.recordings.bag_reader import SUFFIX, Bag, BagMessage, find_files, has_suffix
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.recordings.bag_reader import SUFFIX, Bag, has_suffix
 from emppi_ros.recordings.cleaning import source, unset
 from emppi_ros.recordings.message_tables import NANO, stamp_ns
 from emppi_ros.recordings.signals import SI, UNITS, Signal, covariance_triangles
+from emppi_ros.recordings.sqlite_bag import SQLITE_SUFFIX, open_bag
 
-_SQLITE_SUFFIX = '.db3'
 _TOPIC = re.compile(
     r'(?:.+/)?(?P<kind>joint_states|emppi/applied'
     r'|(?P<tracked>tracking|tracking_covariance)/(?P<body>[^/]+))'
@@ -42,7 +40,7 @@ _TRACKED = ('pose', 'covariance')
 
 def is_bag(path: Path) -> bool:
     """Return whether a path is to be read as a bag."""
-    return path.is_dir() or has_suffix(path, SUFFIX) or has_suffix(path, _SQLITE_SUFFIX)
+    return path.is_dir() or has_suffix(path, SUFFIX) or has_suffix(path, SQLITE_SUFFIX)
 
 
 def read(
@@ -56,10 +54,7 @@ def read(
     """
     collected, files, notes, topics = [], list[Path](), list[str](), set[str]()
     for path in paths:
-        is_sqlite = bool(
-            find_files(path, _SQLITE_SUFFIX) if path.is_dir() else has_suffix(path, _SQLITE_SUFFIX)
-        )
-        bag = SqliteBag(path) if is_sqlite else Bag(path)
+        bag = open_bag(path)
         group, states = _collect(bag)
         if needed == 'position' and states:
             group = _choose(group, bag, states, topic)
@@ -86,7 +81,7 @@ def read(
 
 
 def _collect(
-    bag: 'Bag | SqliteBag',
+    bag: Bag,
 ) -> tuple[dict[tuple[str, str, str], _Samples], list[str]]:
     """Return the samples of a bag by kind, name and place, and its topics of joint states."""
     for _ in bag.messages(()):
@@ -112,7 +107,7 @@ def _collect(
 
 def _choose(
     samples: dict[tuple[str, str, str], _Samples],
-    bag: 'Bag | SqliteBag',
+    bag: Bag,
     topics: Sequence[str],
     given: str | None,
 ) -> dict[tuple[str, str, str], _Samples]:
@@ -203,68 +198,3 @@ def _signal(key: list[str], where: str, rows: _Samples, origin: int) -> Signal:
     if kind in _TRACKED:
         return Signal(kind, of, UNITS[kind][0], time, values, where)
     return Signal(kind, of, SI, time, values[:, 0], where)
-
-
-class SqliteBag:
-    """A bag in SQLite, read by `rosbags`; it has the interface of `Bag`."""
-
-    namespace = '/'
-    cut = ''  # SQLite does not tell what a damaged database has lost: damage is an error
-
-    def __init__(self, path: Path) -> None:
-        """Open it; IdentificationError if it is not a bag, ConfigError without the library."""
-        if not path.is_dir():
-            raise IdentificationError(
-                f'{path}: a part of a bag: give the folder that `ros2 bag record` made, with its '
-                'metadata.yaml'
-            )
-        if not (path / 'metadata.yaml').is_file():
-            raise IdentificationError(
-                f'{path}: no metadata.yaml, as a recorder that was killed leaves it: '
-                '`ros2 bag reindex` makes it'
-            )
-        self.path, self.files = path, find_files(path, _SQLITE_SUFFIX)
-        rosbags = _rosbags(path)
-        try:
-            with rosbags.Reader(path) as reader:
-                connections = list(reader.connections)
-        except Exception as error:  # also errors of YAML and SQLite
-            raise IdentificationError(f'{path}: not a bag: {error}') from None
-        self.counts: dict[str, int] = {}  # of messages by topic
-        for connection in connections:
-            topic = connection.topic.removeprefix('/')
-            self.counts[topic] = self.counts.get(topic, 0) + connection.msgcount
-
-    def messages(self, topics: Collection[str]) -> Iterator[BagMessage]:
-        """Yield the messages on topics, in the order in which they were recorded."""
-        typesys, rosbags = _rosbags(self.path, 'typesys'), _rosbags(self.path)
-        store = typesys.get_typestore(typesys.Stores.LATEST)
-        with rosbags.Reader(self.path) as reader:
-            wanted = [c for c in reader.connections if c.topic.removeprefix('/') in topics]
-            if not wanted:  # the library would yield all messages
-                return
-            try:
-                for connection, time_ns, raw in reader.messages(wanted):
-                    data = self._decode(store, connection, raw)
-                    yield BagMessage(connection.topic.removeprefix('/'), time_ns, data)
-            except sqlite3.DatabaseError as error:
-                raise IdentificationError(f'{self.path}: a damaged bag: {error}') from None
-
-    def _decode(self, store: Any, connection: Any, raw: bytes) -> Any:
-        try:
-            return store.deserialize_cdr(raw, connection.msgtype)
-        except Exception as error:  # a damaged message may raise anything
-            raise IdentificationError(
-                f'{self.path}: {connection.topic}: a message that is not a {connection.msgtype}: '
-                f'{error}'
-            ) from None
-
-
-def _rosbags(path: Path, name: str = 'rosbag2') -> ModuleType:
-    return import_optional(
-        f'rosbags.{name}',
-        lambda _: (
-            f"{path}: rosbags is not installed: pip install 'emppi_ros[identify]', or "
-            'convert to MCAP by `ros2 bag convert`'
-        ),
-    )

@@ -2,6 +2,8 @@
 
 import copy
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from emppi_ros.core.errors import ReplayError
 from emppi_ros.journal import snapshot
 from emppi_ros.journal.journal import BELIEF, KEY, PLANNER
 from emppi_ros.recordings.bag_reader import Bag
+from emppi_ros.recordings.sqlite_bag import open_bag
 from emppi_ros.replay import replay
 
 
@@ -44,6 +47,19 @@ def test_a_replay_is_bit_identical(make_tape, task, seconds, tmp_path):
         part = verdict[node]
         assert part['bit_identical'] == part['replayed'] == part['recorded'] > 4
         assert part['seed'] == 3
+
+
+def test_bags_in_sqlite_are_replayed_alike(make_tape, tmp_path):
+    pytest.importorskip('rosbags', reason='extra `identify` not installed')
+    file = make_tape('cartpole_swingup', 0.3).write(tmp_path / 'run.mcap')
+    folder = tmp_path / 'sqlite'
+    options = ['--src', file, '--dst', folder, '--dst-storage', 'sqlite3']
+    subprocess.run([sys.executable, '-m', 'rosbags.convert', *map(str, options)], check=True)
+    assert list(folder.glob('*.db3'))
+    one, other = replay.read(open_bag(file)), replay.read(open_bag(folder))
+    assert one.journals == other.journals and any(one.journals.values())
+    verdict = replay.replay(open_bag(folder), other)
+    assert verdict['identical'] and verdict['planner']['replayed'] > 2
 
 
 @pytest.mark.slow
