@@ -15,6 +15,9 @@ _MIN_REMOVED = 0.1  # share of a noise's variance that smoothing must remove to 
 MIN_NOISE = 1e-4  # of the standard deviation of the signal: data may have no noise at all
 _ORDER = 5  # of differences
 MIN_NOISE_SAMPLES = 2 * _ORDER + 1
+_LEAST_CYCLES = 16  # of the lowest frequencies whose noise is measured
+_FLAT, _CUT = 2.0, 10.0  # ratio of densities an octave apart in a band, and beyond its end
+_MOTION = 1e-4  # share of a signal's variance
 _GRID = 0.1  # deviation, in steps, of values on a grid
 _ON_GRID, _MIN_STEPS = 0.9, 20  # share of the small differences, and their number
 _WINDOW = 5.0  # correlation times, beyond which the estimate of a correlation is only noise
@@ -82,6 +85,37 @@ def uneven_difference_noise(time: Array, values: Array) -> float:
     weights = 1.0 / np.prod(differences, axis=2)
     rest = np.sum(weights * np.lib.stride_tricks.sliding_window_view(values, _ORDER + 1), axis=1)
     return float(np.sqrt(np.mean(rest**2 / np.sum(weights**2, axis=1))))
+
+
+def white_level(time: Array, values: Array) -> tuple[float, float]:
+    """
+    Return the standard deviation of a signal's noise (n,), and the band [Hz] in which it is white.
+
+    The band is half of the sampling rate, unless a low-pass filter cut the noise: then the
+    spectrum falls, from the motion down to the noise, is flat for an octave, and falls again. The
+    standard deviation is that of white noise of the same density, which says how uncertain
+    averages over more than a period of the band are. Flat parts with more than 1e-4 of the
+    variance are the motion's.
+    """
+    period, noise = float(np.median(np.diff(time))), uneven_difference_noise(time, values)
+    even = np.interp(np.arange(time[0], time[-1], period), time, values)
+    even = scipy.signal.detrend(even) * scipy.signal.windows.blackmanharris(len(even))
+    power = np.abs(np.fft.rfft(even)) ** 2
+    share = np.fft.rfftfreq(len(even))  # of the sampling rate
+    edges = 0.5 * 2.0 ** -np.arange(0.0, np.log2(len(even) / _LEAST_CYCLES), 0.5)
+    levels = np.array(
+        [np.median(power[(share > 2.0**-0.5 * e) & (share <= e)]) for e in edges[:-1]]
+    )
+    lowest = np.minimum.accumulate(levels)
+    flat = levels[2:] < _FLAT * levels[:-2]
+    flat &= levels[:-2] > _CUT * lowest[:-2]
+    flat &= 2.0 * levels[2:] * edges[:-3] * len(power) < _MOTION * np.sum(power)
+    if not flat.any():
+        return noise, 0.5 / period
+    best = int(np.argmax(np.where(flat, levels[2:], 0.0)))
+    density = levels[best + 2] / np.log(2.0)  # the median of squares is less than their mean
+    window = np.mean(scipy.signal.windows.blackmanharris(len(even)) ** 2)
+    return max(noise, float(np.sqrt(density / len(even) / window))), float(edges[best] / period)
 
 
 def correlation_time(residuals: Array) -> float:

@@ -26,6 +26,7 @@ _MISFIT = 1.5  # ratio of residuals to noise that is reported
 _STANDARD_ERRORS = 4.0  # of a correlation time: more is significant
 _SIMILARITY, _MAX_RATIO = 0.8, 5.0  # correlation and ratio that indicate wrong units
 _MAX_LAG_S, _LAG_SHARE = 0.01, 0.5  # larger lags that explain more of the excess are errors
+_LAG_OF_BAND = 0.1  # periods: what a low-pass filter leaves of friction looks like a small lag
 _RANK = 1e-8  # relative to the largest: smaller ones are unexcited
 _SIGNIFICANT = 10.0  # standard deviations: inconsistent bodies or recordings
 _RECORDING_ADVICE = (
@@ -60,15 +61,28 @@ class Misfit(NamedTuple):
     share: Array  # (nv,) of the standard deviation of the torque
     factors: Array  # (nv,) ratios of rms residuals to noise, at least 1
     correlation: Array  # (nv,) time in samples, at least 1
+    torque: Array  # (nv,) noise of torques, without that of the motion
 
     @property
     def widening(self) -> Array:
         """The factors (nv,) by which standard deviations exceed those of white noise."""
         return self.factors * np.sqrt(self.correlation)
 
+    def torque_factors(self, factors: Array) -> Array:
+        """
+        Return factors (nv,) on the noise of torques that make up for a misfit.
 
-def measure_misfit(torque: Array, residuals: Array, covariance: Array) -> Misfit:
-    """Return the misfit of residuals (n, nv) of torques (n, nv), given the expected covariance."""
+        With them the expected residuals, noise of the motion included, are `factors` (nv,) times
+        as large.
+        """
+        expected = self.rms / self.factors
+        missing = np.sqrt(np.maximum(factors**2 - 1.0, 0.0)) * expected
+        return np.hypot(1.0, missing / self.torque)
+
+
+def measure_misfit(part: DifferentiatedMotion, residuals: Array, covariance: Array) -> Misfit:
+    """Return the misfit of residuals (n, nv) of torques, given the expected covariance."""
+    torque = part.samples.torque
     square = np.mean(residuals**2, axis=0)
     variance = np.diagonal(covariance, axis1=1, axis2=2).mean(axis=0)
     times = np.array([correlation_time(column) for column in residuals.T])
@@ -76,7 +90,11 @@ def measure_misfit(torque: Array, residuals: Array, covariance: Array) -> Misfit
     times[times < 1.0 + _STANDARD_ERRORS * np.sqrt(22.0 / len(residuals))] = 1.0
     rms = np.sqrt(square)
     return Misfit(
-        rms, rms / torque.std(axis=0), np.sqrt(np.maximum(square / variance, 1.0)), times
+        rms,
+        rms / torque.std(axis=0),
+        np.sqrt(np.maximum(square / variance, 1.0)),
+        times,
+        part.noise.torque,
     )
 
 
@@ -198,12 +216,13 @@ class _Fitter(NamedTuple):
         lag_s, share = torque_fit.estimate_lag(
             self.model, part.samples.states, shapes, self.constraints.free, fit, part.step_s
         )
-        if abs(lag_s) > _MAX_LAG_S and share > _LAG_SHARE:
+        most = max(_MAX_LAG_S, _LAG_OF_BAND / recording.band_hz)
+        if abs(lag_s) > most and share > _LAG_SHARE:
             raise IdentificationError(
                 f'unsynchronised: torques lag the motion by {lag_s:.3g} s: record both on one '
                 f'clock without lagging filters, or use --lag {-lag_s:.2g}'
             )
-        return fit, lag_s, measure_misfit(part.samples.torque, fit.residuals, fit.covariance)
+        return fit, lag_s, measure_misfit(part, fit.residuals, fit.covariance)
 
 
 def identify_bodies(
@@ -234,7 +253,7 @@ def identify_bodies(
                 fit, lag_s, misfit = fitter.fit_alone(recording)
             note = note_inconsistency(parameter_map, constraints, fit)
             check_learned(misfit, recording.training.samples.torque, _RECORDING_ADVICE)
-        notes += [f'{recording.name}: {note}'] if note else []
+        notes += [f'{recording.name}: {each}' for each in (recording.note, note) if each]
         recordings.append(recording)
         fits.append(fit)
         lags_s.append(lag_s)
@@ -252,11 +271,12 @@ def identify_bodies(
     why = _RECORDING_ADVICE if len(recordings) == 1 else _PAYLOAD_ADVICE
     misfits, wider = [], []
     for recording, part, *excess in zip(recordings, parts, residuals, covariances, strict=True):
-        misfit = measure_misfit(part.samples.torque, *excess)
+        misfit = measure_misfit(part, *excess)
         note = note_misfit(arm.model, misfit, why)
         notes += [f'{recording.name}: {note}'] if note else []
         misfits.append(misfit)
-        noise = part.noise._replace(torque=part.noise.torque * misfit.widening)
+        factors = misfit.torque_factors(misfit.widening)
+        noise = part.noise._replace(torque=part.noise.torque * factors)
         wider.append(part._replace(noise=noise))
     return RigidBodyEstimate(
         arm._replace(recordings=tuple(recordings)), parameter_map, constraints, options,

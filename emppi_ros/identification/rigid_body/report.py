@@ -169,7 +169,8 @@ def forecast(estimate: RigidBodyEstimate, draws: PosteriorDraws) -> list[TorqueF
         torques = bodies + np.sum(shapes * numbers, axis=-1)
         slopes = arm.torque_jacobian(arm.with_parameters(model, parameters), states)
         noise = slopes * part.noise.states.ravel() ** 2 @ np.swapaxes(slopes, 1, 2)
-        misfit = np.diag((part.noise.torque * estimate.misfits[index].factors) ** 2)
+        excess = estimate.misfits[index]
+        misfit = np.diag((part.noise.torque * excess.torque_factors(excess.factors)) ** 2)
         fixed = (rows[:, ~free] @ parameters[~free]).reshape(torque.shape)
         theirs = torque_fit.linear_columns(model, states, shapes, free) @ least
         forecasts.append(
