@@ -217,19 +217,45 @@ def _search_elsewhere(
     return best
 
 
+def parameter_covariance(data: TrainingData, z: Array) -> Array:
+    """
+    Return the covariance (P, P) of the parameters about a point (D,), with a unit prior variance.
+
+    Windows stay continuous if those of the problem are.
+    """
+    problem, unknown = data.problem, len(data.problem.parameters)
+    residuals = ResidualFunction(MultipleShooting(problem, 1, data.windows, precise=True), 1.0)
+    jacobian = residuals.jacobian(z, z)
+    covariance, _ = _covariance(jacobian, residuals.rows, unknown, problem.continuous)
+    return covariance[:unknown, :unknown]
+
+
+def _covariance(
+    jacobian: Array, rows: int, unknown: int, continuous: bool, variance: float = 1.0
+) -> tuple[Array, Array]:
+    """Return covariance and information (D, D) of residuals, of which `rows` are errors."""
+    errors, constraints = jacobian[:rows], jacobian[rows:]
+    information = errors.T @ errors / variance
+    parameters = np.arange(unknown)
+    information[parameters, parameters] += 1.0  # of the uniform prior, as a variance
+    # windows remain continuous in every direction of the covariance
+    joined = len(constraints) > 0 and continuous
+    basis = scipy.linalg.null_space(constraints) if joined else np.eye(jacobian.shape[1])
+    return basis @ np.linalg.solve(basis.T @ information @ basis, basis.T), information
+
+
 def _describe(residuals: ResidualFunction, worse: float | None) -> WindowEstimate:
     """Return the estimate of a search; windows are continuous unless `worse` is given."""
     shooter, z, squares = residuals.shooter, residuals.z, residuals.squares
-    problem, jacobian = shooter.problem, residuals.jacobian(z, z)
+    problem = shooter.problem
+    precise = MultipleShooting(problem, 1, shooter.windows, precise=True)
+    jacobian = ResidualFunction(precise, residuals.weight).jacobian(z, z)
     freedom = max(residuals.count - len(z), 1)
     rows, constraints = jacobian[: residuals.rows], jacobian[residuals.rows :]
-    information = rows.T @ rows / (squares / freedom)
-    parameters = np.arange(shooter.unknown)
-    information[parameters, parameters] += 1.0  # of the uniform prior, as a variance
-    # windows remain continuous in every direction of the covariance
-    continuous = len(constraints) > 0 and worse is None
-    basis = scipy.linalg.null_space(constraints) if continuous else np.eye(len(z))
-    covariance = basis @ np.linalg.solve(basis.T @ information @ basis, basis.T)
+    parameters, continuous = np.arange(shooter.unknown), len(constraints) > 0 and worse is None
+    covariance, information = _covariance(
+        jacobian, residuals.rows, shooter.unknown, continuous, squares / freedom
+    )
     by_joints = np.zeros_like(covariance)
 
     def residuals_with(model: mujoco.MjModel) -> Array:
