@@ -23,6 +23,7 @@ from emppi_ros.recordings.recordings import named_errors
 _MAX_UNEXPLAINED = 0.2  # of a torque's standard deviation: more is a mistake rather than friction
 _NOTHING = 0.7  # likewise: half of the variance, of every joint
 _MISFIT = 1.5  # ratio of residuals to noise that is reported
+_MOST_MOTION = 2.0  # factor on the noise of the motion
 _STANDARD_ERRORS = 4.0  # of a correlation time: more is significant
 _SIMILARITY, _MAX_RATIO = 0.8, 5.0  # correlation and ratio that indicate wrong units
 _MAX_LAG_S, _LAG_SHARE = 0.01, 0.5  # larger lags that explain more of the excess are errors
@@ -68,16 +69,20 @@ class Misfit(NamedTuple):
         """The factors (nv,) by which standard deviations exceed those of white noise."""
         return self.factors * np.sqrt(self.correlation)
 
-    def torque_factors(self, factors: Array) -> Array:
+    def widen(
+        self, noise: motion_samples.MotionSamples, factors: Array
+    ) -> motion_samples.MotionSamples:
         """
-        Return factors (nv,) on the noise of torques that make up for a misfit.
+        Return larger noise, so that the expected residual is `factors` (nv,) times as large.
 
-        With them the expected residuals, noise of the motion included, are `factors` (nv,) times
-        as large.
+        Up to a factor of 2 the noise of the motion is larger, too, as its estimate may be too
+        small; the rest is of torques.
         """
         expected = self.rms / self.factors
-        missing = np.sqrt(np.maximum(factors**2 - 1.0, 0.0)) * expected
-        return np.hypot(1.0, missing / self.torque)
+        motion = np.minimum(factors, _MOST_MOTION)
+        rest = (factors**2 - motion**2) * np.maximum(expected**2 - self.torque**2, 0.0)
+        torque = np.sqrt(factors**2 + rest / self.torque**2)
+        return motion_samples.MotionSamples(motion * noise.states, torque * noise.torque)
 
 
 def measure_misfit(part: DifferentiatedMotion, residuals: Array, covariance: Array) -> Misfit:
@@ -275,9 +280,7 @@ def identify_bodies(
         note = note_misfit(arm.model, misfit, why)
         notes += [f'{recording.name}: {note}'] if note else []
         misfits.append(misfit)
-        factors = misfit.torque_factors(misfit.widening)
-        noise = part.noise._replace(torque=part.noise.torque * factors)
-        wider.append(part._replace(noise=noise))
+        wider.append(part._replace(noise=misfit.widen(part.noise, misfit.widening)))
     return RigidBodyEstimate(
         arm._replace(recordings=tuple(recordings)), parameter_map, constraints, options,
         stribeck, fitter.fit(wider, stribeck), tuple(misfits), tuple(lags_s),

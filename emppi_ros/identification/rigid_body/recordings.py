@@ -19,7 +19,7 @@ from emppi_ros.identification.rigid_body.composite_bodies import CompositePart
 from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion, SampledSignals
 from emppi_ros.model import scene
 from emppi_ros.recordings import matching
-from emppi_ros.recordings.noise import rounding_noise, uneven_difference_noise, white_level
+from emppi_ros.recordings.noise import filtered_noise, rounding_noise, white_level
 from emppi_ros.recordings.recordings import (
     Recording,
     check_same_joints,
@@ -100,19 +100,19 @@ def _commands(model: mujoco.MjModel, recording: Recording) -> dict[int, Signal]:
     return commands
 
 
-def noise_while(signal: Signal, time: Array) -> tuple[float, float]:
+def noise_while(signal: Signal, time: Array, band_hz: float = math.inf) -> float:
     """
-    Return the standard deviation of a signal's noise over `time` (n,), and its band [Hz].
+    Return the standard deviation of a signal's noise over `time` (n,), rounding included.
 
-    Rounding is included. Noise of positions that a low-pass filter cut counts as white noise of
-    the same density, up to the band. That of torques is measured by residuals.
+    Noise that a low-pass filter cut counts as white noise of the same density. Where the spectrum
+    does not show it, as of torques, the band is that of other signals.
     """
     here = (signal.time >= time[0]) & (signal.time <= time[-1])
     time, values = signal.time[here], signal.values[here]
-    noise, band = uneven_difference_noise(time, values), 0.5 / signal.period
-    if signal.kind == 'position':
-        noise, band = white_level(time, values)
-    return max(noise, rounding_noise(values)), band
+    level, own_hz = white_level(time, values)
+    if signal.kind != 'position' or band_hz < own_hz:
+        level = filtered_noise(time, values, band_hz)
+    return max(level, rounding_noise(values))
 
 
 def interpolate(signal: Signal, time: Array) -> Array:
@@ -273,26 +273,27 @@ def _read_recording(
     step = max(signal.period for signal in every)
     time = common_clock(every, step, 'samples')
 
+    bands = [white_level(signal.time, signal.values)[1] for signal in positions]
+    lowest = int(np.argmin(bands))
+    filtered, note, band_hz = positions[lowest], '', math.inf
+    if bands[lowest] < 0.4 / filtered.period:
+        band_hz = bands[lowest]
+        note = (
+            f'{filtered.kind}/{filtered.of}: a low-pass filter left noise up to about '
+            f'{band_hz:.2g} Hz: it counts by its density there, not as noise of independent '
+            'samples'
+        )
+
     def sample(rows: slice) -> SampledSignals:
         when = time[rows]
         torque_sd = [
-            math.hypot(*(gain * noise_while(signal, when)[0] for signal, gain in drive.signals))
+            math.hypot(*(gain * noise_while(s, when, band_hz) for s, gain in drive.signals))
             for drive in drives.values()
         ]
         return SampledSignals(
             np.stack([interpolate(signal, when) for signal in positions], axis=1),
             np.stack([drive.torque(when, step) for drive in drives.values()], axis=1),
-            (np.array([noise_while(s, when)[0] for s in positions]), np.array(torque_sd)),
-        )
-
-    bands = [noise_while(signal, time)[1] for signal in positions]
-    lowest = int(np.argmin(bands))
-    note, filtered = '', positions[lowest]
-    if bands[lowest] < 0.5 / filtered.period:
-        note = (
-            f'{filtered.kind}/{filtered.of}: a low-pass filter left noise up to about '
-            f'{bands[lowest]:.2g} Hz: it counts by its density there, not as noise of '
-            'independent samples'
+            (np.array([noise_while(s, when, band_hz) for s in positions]), np.array(torque_sd)),
         )
 
     def resample(tolerance: Array | float) -> ArmRecording:
@@ -300,6 +301,6 @@ def _read_recording(
             sample, len(time), step, held_out, tolerance
         )
         held = None if later is None else to_links(later)
-        return ArmRecording(name, to_links(training), held, resample, bands[lowest], note)
+        return ArmRecording(name, to_links(training), held, resample, band_hz, note)
 
     return resample(1.0)

@@ -19,7 +19,9 @@ def test_a_misfit_widens_the_whole_noise_whatever_its_source(share, times, rng):
         MotionSamples(np.zeros((3, 1)), torque), np.zeros((n, 1)), 0.1, 0.01,
     )  # fmt: skip
     misfit = inference.measure_misfit(part, residuals, covariance)
-    motion = expected**2 - torque**2
-    wider = motion + (torque * misfit.torque_factors(misfit.widening)) ** 2
+    motion = np.sqrt(np.maximum(expected**2 - torque**2, 0.0))
+    given = MotionSamples(motion * np.ones((3, 1)), torque)  # torques of unit inertia
+    wider = misfit.widen(given, misfit.widening)
     rms = np.sqrt(np.mean(residuals**2))
-    assert np.sqrt(wider) == pytest.approx(rms, rel=1e-9)  # rounding
+    # rounding
+    assert np.hypot(wider.states[2], wider.torque) == pytest.approx(rms, rel=1e-9)
