@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 import contextlib
 import importlib.util
+import itertools
 import os
 from pathlib import Path
 import shutil
@@ -54,10 +55,26 @@ def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
     return share() / 'config' / kind / f'{name}.yaml'
 
 
+def find_model(path: Path) -> Path:
+    """Return a model file (YAML) by its path, or without its suffix; ConfigError names others."""
+    for candidate in (
+        path,
+        path.with_name(f'{path.name}.yaml'),
+        path.with_name(f'{path.name}.yml'),
+    ):
+        if os.path.isfile(candidate):
+            return candidate
+    listed = sorted(file.name for file in path.parent.glob('*.y*ml'))
+    raise ConfigError(
+        f'{path}: no such file; {path.parent} has {", ".join(listed) or "no YAML file"}'
+    )
+
+
 def find_scene(name: str, beside: Path | None = None) -> SceneFile:
     """
     Return an MJCF file, from the folder `beside` or from the assets of this package.
 
+    The suffix `.xml` may be left out.
     `package://NAME/FILE.xml` names a file of an installed Python package; it is not imported.
     """
     if '..' in Path(name).parts:
@@ -68,9 +85,9 @@ def find_scene(name: str, beside: Path | None = None) -> SceneFile:
     if name.startswith(_SCHEME):
         return _in_package(*name.removeprefix(_SCHEME).partition('/')[::2])
     folders = [folder for folder in (beside, ASSETS) if folder is not None]
-    for folder in folders:
-        if os.path.isfile(folder / name):
-            return SceneFile(folder / name)
+    for folder, file in itertools.product(folders, (name, f'{name}.xml')):
+        if os.path.isfile(folder / file):
+            return SceneFile(folder / file)
     listed = sorted(path.name for folder in folders for path in folder.glob('*.xml'))
     raise ConfigError(unknown('scene', name, listed))
 

@@ -215,7 +215,12 @@ def diagnose(system: SystemResult) -> dict[str, Any]:
         del diagnostics['defect']
     if system.pieces:
         diagnostics |= window_forecast.summarize(system.pieces, 'position/')
-    if notes := [*filter(None, [learned.note, _noise_advice(learned, system.converged)])]:
+    missing = ''
+    if not learned.problem.continuous:
+        step_s = float(learned.problem.model.opt.timestep)
+        missing = window_forecast.note_missing(learned.parts, system.pieces, step_s)
+    advice = learned.note, _noise_advice(learned, system.converged), missing
+    if notes := [*filter(None, advice)]:
         diagnostics['notes'] = '; '.join(notes)
     return diagnostics
 
