@@ -226,7 +226,7 @@ def estimate(
     most = 0.5 * (_WORSE * least) ** 2 * max(now.count - unknowns, 1)
     for weight in CONTINUITY_WEIGHTS:
         try:
-            now = search(shooter, now.z, weight, most)
+            now = search(shooter, now.z, weight, most if least < _EXPLAINED else np.inf)
         except _HopelessSearchError:
             return _describe(kept[-1], np.inf)
     worse = now.rms(unknowns) / least
