@@ -144,6 +144,8 @@ recordings are not part of this package: --data is a folder that contains sturm_
         values = {
             'right': sum(row.right for row in simulated),
             'total': len(simulated),
+            'undecided': sum(row.undecided for row in simulated),
+            'real_undecided': sum(row.undecided for row in labelled),
             'real_right': sum(row.right for row in labelled),
             'real_total': len(labelled),
             'simulated': _simulated(simulated),

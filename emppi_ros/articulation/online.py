@@ -158,7 +158,9 @@ def log_odds(tree: KinematicTree, joint: TreeJoint) -> float:
     edge = {joint.parent, joint.child}
     for pair in tree.pairs:
         if {pair.parent, pair.child} == edge and joint.candidates == pair.selection.candidates:
-            costs = sorted(fit.cost for fit in pair.selection.fits.values() if not fit.reason)
+            fits = pair.selection.fits.items()
+            possible = [fit for kind, fit in fits if not fit.reason or kind in joint.candidates]
+            costs = sorted(fit.cost for fit in possible)
             return 0.5 * float(costs[1] - costs[0]) if len(costs) > 1 else float('inf')
     return float('nan')
 

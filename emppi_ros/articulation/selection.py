@@ -16,14 +16,15 @@ from emppi_ros.articulation.joint_models import AXIAL, DOF, Observations
 from emppi_ros.core.arrays import Array
 from emppi_ros.recordings.noise import correlation_time
 
-# hinges and screws farther from the child are no candidates: a slide fits a circle of any large
-# radius as well as a line
-_MAX_RADIUS_M = 1.2
+# a hinge farther from the child looks like a slide with play, unless it turned by more than a
+# slide bends whose deviations are 3 % of its travel
+_MAX_RADIUS_M, _LEAST_FAR_TURN_RAD = 1.2, 0.48  # half of it where rotations show it
 _LEAST_SCREW_TURN_RAD = float(np.pi)  # of a screw: sag of a hinge looks the same
 _MAX_PITCH = 0.05  # m/rad
 _SCREW_COST = 9.2  # a screw is rarer than a hinge or a slide: twice the log odds
 _MARGIN = 6.0  # of costs, below which the type is undecided: odds of 20 to 1
-_FAR_HINGE_M = 0.8  # a slide is undecided if the motion could not show a hinge at this distance
+_FARTHEST_HINGE_M = 3.0  # a slide is undecided as long as the motion may be that of a nearer hinge
+_UPPER = 1.645  # standard deviations of the bend above it, up to its 95 % bound
 _SECTORS = 24  # of a turn
 
 
@@ -64,7 +65,7 @@ def select(seen: Observations, rng: np.random.Generator) -> Selection:
     scale = max(reference.scale, 1.0)
     correlation = _correlation(reference.values[reference.inliers(seen.dimensions)])
     fits = {
-        kind: TypeFit(joint, _cost(joint, seen, scale, correlation), _exclusion(joint))
+        kind: TypeFit(joint, _cost(joint, seen, scale, correlation), _exclusion(joint, seen))
         for kind, joint in found.items()
     }
     return Selection(_decide(fits, seen, scale * correlation), fits, scale, correlation)
@@ -77,10 +78,24 @@ def _decide(fits: dict[str, TypeFit], seen: Observations, inflation: float) -> t
     )
     best = fits[allowed[0]].cost
     close = [kind for kind in allowed if fits[kind].cost - best < _MARGIN]
-    if allowed[0] == 'prismatic' and 'revolute' in fits and 'revolute' not in close:
-        if _hinge_power(fits['prismatic'].joint, seen) / inflation < _MARGIN:
-            close.append('revolute')
+    if allowed[0] == 'prismatic' and 'revolute' not in close:
+        hinge = fits.get('revolute')
+        if _may_be_hinge(fits['prismatic'], hinge, seen, inflation):
+            first = hinge is not None and hinge.cost < best
+            close = ['revolute', *close] if first else [*close, 'revolute']
     return tuple(close)
+
+
+def _may_be_hinge(
+    slide: TypeFit, hinge: TypeFit | None, seen: Observations, inflation: float
+) -> bool:
+    """Return whether a slide bends more than its noise, or perhaps as much as a far hinge."""
+    bend = 0.0 if hinge is None else 1.0 / _radius(hinge.joint)
+    information = _bend_information(slide.joint, seen) / inflation
+    if bend + _UPPER / np.sqrt(max(information, 1e-12)) > 1.0 / _FARTHEST_HINGE_M:
+        return True
+    cheaper = hinge is not None and hinge.cost < slide.cost - _MARGIN
+    return cheaper and slide.joint.scale > 1.0
 
 
 def _cost(joint: FittedJoint, seen: Observations, scale: float, correlation: float) -> float:
@@ -94,13 +109,13 @@ def _cost(joint: FittedJoint, seen: Observations, scale: float, correlation: flo
     return float(explained + _SCREW_COST * (kind == 'screw'))
 
 
-def _exclusion(joint: FittedJoint) -> str:
+def _exclusion(joint: FittedJoint, seen: Observations) -> str:
     """Return why a joint is no candidate, or ''."""
     model = joint.model
     if model.kind not in ('revolute', 'screw'):
         return ''
-    radius = float(np.hypot(*model.child.position[:2]))  # of the child's origin from the axis
-    if radius > _MAX_RADIUS_M:
+    radius, least = _radius(joint), _LEAST_FAR_TURN_RAD * (0.5 if seen.oriented else 1.0)
+    if radius > _MAX_RADIUS_M and (model.kind == 'screw' or travel(joint) < least):
         return f'axis {radius:.2g} m away'
     if model.kind == 'screw':
         turn = _turn(joint)
@@ -109,6 +124,11 @@ def _exclusion(joint: FittedJoint) -> str:
         if abs(float(model.pitch)) > _MAX_PITCH:
             return f'pitch of {abs(float(model.pitch)):.2g} m/rad'
     return ''
+
+
+def _radius(joint: FittedJoint) -> float:
+    """Return the distance of the child's origin from the axis [m]."""
+    return max(float(np.hypot(*joint.model.child.position[:2])), 1e-6)
 
 
 def travel(joint: FittedJoint) -> float:
@@ -127,18 +147,17 @@ def _turn(screw: FittedJoint) -> float:
     return float(np.sum(counts > 0.01 * np.sum(good)) * 2.0 * np.pi / _SECTORS)
 
 
-def _hinge_power(slide: FittedJoint, seen: Observations) -> float:
-    """Return the increase of squares if the slide were a far hinge."""
+def _bend_information(slide: FittedJoint, seen: Observations) -> float:
+    """Return the increase of squares if the slide were a hinge at 1 m [m^2]."""
     q = slide.q[:, 0] - np.median(slide.q[:, 0])
     limit = 2.0 * max(travel(slide), 1e-6)
     q = q[np.abs(q) < limit]
-    sagitta = q**2 / (2.0 * _FAR_HINGE_M)
+    sagitta = 0.5 * q**2
     line = np.polynomial.polynomial.polyfit(q, sagitta, 1)
     bent = sagitta - np.polynomial.polynomial.polyval(q, line)
     noise = np.median(np.linalg.inv(np.einsum('tij,tik->tjk', seen.whitening, seen.whitening)), 0)
     position, rotation = (np.trace(noise[part, part]) / 3.0 for part in (slice(3), slice(3, 6)))
-    turned = (q - q.mean()) / _FAR_HINGE_M
-    return float(np.sum(bent**2) / position + np.sum(turned**2) / rotation)
+    return float(np.sum(bent**2) / position + np.sum((q - q.mean()) ** 2) / rotation)
 
 
 def _correlation(values: Array) -> float:

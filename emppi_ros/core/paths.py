@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 import contextlib
 import importlib.util
+import itertools
 import os
 from pathlib import Path
 import shutil
@@ -54,12 +55,27 @@ def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
     return share() / 'config' / kind / f'{name}.yaml'
 
 
+def find_model(path: Path) -> Path:
+    """Return a model file (YAML) by its path, or without its suffix; ConfigError names others."""
+    for candidate in (
+        path,
+        path.with_name(f'{path.name}.yaml'),
+        path.with_name(f'{path.name}.yml'),
+    ):
+        if os.path.isfile(candidate):
+            return candidate
+    listed = sorted(file.name for file in path.parent.glob('*.y*ml'))
+    raise ConfigError(
+        f'{path}: no such file; {path.parent} has {", ".join(listed) or "no YAML file"}'
+    )
+
+
 def find_scene(name: str, beside: Path | None = None, root: str = '') -> SceneFile:
     """
     Return an MJCF file, from the folder `beside` or from the assets of this package.
 
     `package://NAME/FILE.xml` names a file of a ROS package, or of an installed Python package,
-    which is not imported. `root` is a folder that holds all files of the scene, from `beside`.
+    which is not imported. The suffix `.xml` may be left out. `root` is a folder that holds all files of the scene, from `beside`.
     """
     if '..' in Path(name).parts:
         raise ConfigError(
@@ -69,9 +85,9 @@ def find_scene(name: str, beside: Path | None = None, root: str = '') -> SceneFi
     if name.startswith(_SCHEME):
         return _in_package(*name.removeprefix(_SCHEME).partition('/')[::2])
     folders = [folder for folder in (beside, ASSETS) if folder is not None]
-    for folder in folders:
-        if os.path.isfile(folder / name):
-            return SceneFile(folder / name, (folder / root).resolve() if root else None)
+    for folder, file in itertools.product(folders, (name, f'{name}.xml')):
+        if os.path.isfile(folder / file):
+            return SceneFile(folder / file, (folder / root).resolve() if root else None)
     listed = sorted(path.name for folder in folders for path in folder.glob('*.xml'))
     raise ConfigError(unknown('scene', name, listed))
 

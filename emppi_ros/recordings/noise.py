@@ -15,6 +15,11 @@ _MIN_REMOVED = 0.1  # share of a noise's variance that smoothing must remove to 
 MIN_NOISE = 1e-4  # of the standard deviation of the signal: data may have no noise at all
 _ORDER = 5  # of differences
 MIN_NOISE_SAMPLES = 2 * _ORDER + 1
+_LEAST_CYCLES = 16  # of the lowest frequencies whose noise is measured
+_FLAT, _CUT = 3.0, 30.0  # ratio of densities an octave apart in a band, and beyond its end
+_MOTION = 1e-4  # share of a signal's variance
+_GROWN = 2.0  # times the differences of neighbours: noise was cut
+_NORMAL_MEDIAN = 0.6745  # of absolute values, in standard deviations
 _GRID = 0.1  # deviation, in steps, of values on a grid
 _ON_GRID, _MIN_STEPS = 0.9, 20  # share of the small differences, and their number
 _WINDOW = 5.0  # correlation times, beyond which the estimate of a correlation is only noise
@@ -76,12 +81,69 @@ def uneven_difference_noise(time: Array, values: Array) -> float:
     Fifth divided differences remove a motion that is sampled 20 or more times per cycle, and scale
     white noise by a known factor.
     """
-    windows = np.lib.stride_tricks.sliding_window_view(time, _ORDER + 1)
-    places = (windows - windows[:, :1]) / np.median(np.diff(time))
+    return float(np.sqrt(np.mean(_squared_differences(time, values, 1))))
+
+
+def filtered_noise(time: Array, values: Array, band_hz: float) -> float:
+    """
+    Return the standard deviation of white noise with the density of that of values (n,).
+
+    The noise is perhaps cut beyond a band: then its differences grow up to samples that are half a
+    period of the band apart. Their median leaves jumps of friction out.
+    """
+    near = uneven_difference_noise(time, values)
+    period = float(np.median(np.diff(time)))
+    stride = min(round(0.5 / (band_hz * period)), len(time) // (2 * _ORDER))
+    if stride <= 1:
+        return near
+    far = float(np.sqrt(np.median(_squared_differences(time, values, stride)))) / _NORMAL_MEDIAN
+    return math.sqrt(stride) * far if far > _GROWN * near else near
+
+
+def _squared_differences(time: Array, values: Array, stride: int) -> Array:
+    """Return squares of fifth differences of values that are `stride` apart, as of white noise."""
+    period = float(np.median(np.diff(time)))
+    size = _ORDER * stride + 1
+    windows = np.lib.stride_tricks.sliding_window_view(time, size)[:, ::stride]
+    places = (windows - windows[:, :1]) / (stride * period)
     differences = places[:, :, None] - places[:, None, :] + np.eye(_ORDER + 1)
     weights = 1.0 / np.prod(differences, axis=2)
-    rest = np.sum(weights * np.lib.stride_tricks.sliding_window_view(values, _ORDER + 1), axis=1)
-    return float(np.sqrt(np.mean(rest**2 / np.sum(weights**2, axis=1))))
+    kept = np.lib.stride_tricks.sliding_window_view(values, size)[:, ::stride]
+    return np.asarray(np.sum(weights * kept, axis=1) ** 2 / np.sum(weights**2, axis=1))
+
+
+def white_level(time: Array, values: Array) -> tuple[float, float]:
+    """
+    Return the standard deviation of a signal's noise (n,), and the band [Hz] in which it is white.
+
+    The band is half of the sampling rate, unless a low-pass filter cut the noise: then the
+    spectrum falls, from the motion down to the noise, is flat for an octave, then steep. The
+    standard deviation is that of white noise of the same density, which says how uncertain
+    averages over more than a period of the band are. Flat parts with more than 1e-4 of the
+    variance are the motion's.
+    """
+    period, noise = float(np.median(np.diff(time))), uneven_difference_noise(time, values)
+    even = np.interp(np.arange(time[0], time[-1], period), time, values)
+    even = scipy.signal.detrend(even) * scipy.signal.windows.blackmanharris(len(even))
+    power = np.abs(np.fft.rfft(even)) ** 2
+    share = np.fft.rfftfreq(len(even))  # of the sampling rate
+    edges = 0.5 * 2.0 ** -np.arange(0.0, np.log2(len(even) / _LEAST_CYCLES), 0.5)
+    levels = np.array(
+        [np.median(power[(share > 2.0**-0.5 * e) & (share <= e)]) for e in edges[:-1]]
+    )
+    half, octave = levels[1:] / levels[:-1], levels[2:] / levels[:-2]  # to lower frequencies
+    flat = np.maximum(half[1:], 1.0 / half[1:]) < _FLAT
+    flat &= (octave < _FLAT) & (octave > 1.0 / _FLAT)
+    flat &= [np.max(octave[max(i - 4, 0) : i], initial=0.0) > _CUT for i in range(len(flat))]
+    flat &= 2.0 * levels[2:] * edges[:-3] * len(power) < _MOTION * np.sum(power)
+    if not flat.any():
+        return noise, 0.5 / period
+    best = int(np.argmax(np.where(flat, levels[2:], 0.0)))
+    density = levels[best + 2] / np.log(2.0)  # the median of squares is less than their mean
+    window = np.mean(scipy.signal.windows.blackmanharris(len(even)) ** 2)
+    beyond = np.flatnonzero(levels[:best] < levels[best + 2] / _CUT)
+    band = edges[beyond[-1] + 1] if len(beyond) else edges[best]
+    return max(noise, float(np.sqrt(density / len(even) / window))), float(band / period)
 
 
 def correlation_time(residuals: Array) -> float:

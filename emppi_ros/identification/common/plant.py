@@ -141,6 +141,7 @@ class Plant:
     @classmethod
     def from_file(cls, path: Path) -> Self:
         """Return the plant that a model file describes; errors name the file and key."""
+        path = paths.find_model(path)
         data = config.load(path)
         file = config.build(ModelFile, data, str(path))
         try:

@@ -34,6 +34,7 @@ MORE_DAMPING, LESS_DAMPING = 4.0, 0.25  # factors after a rejected or accepted a
 MIN_DAMPING, MAX_DAMPING = 1e-2, 1e12
 # attempts to change modes; less damping would not follow curved ridges
 JUMPS, JUMP_DAMPING = 3, 1e3
+_ROUNDING = 1e-14  # of the trace of a curvature
 DRAW_DAMPING = 1.0, 10.0, 1e2, 1e3, 1e4, 1e5  # cycled; the first suffices for a Gaussian
 
 
@@ -100,7 +101,10 @@ def _damped(here: DensityPoint, damping: Array) -> Array:
 
 
 def _noise_root(here: DensityPoint, damping: Array) -> Array:
-    return np.asarray(np.linalg.cholesky(_damped(here, 2.0 * damping)), np.float64)
+    # rounding may make a curvature negative along a direction without information
+    rounding = _ROUNDING * np.trace(here.curvature, axis1=-2, axis2=-1)
+    whole = _damped(here, np.maximum(2.0 * damping, rounding))
+    return np.asarray(np.linalg.cholesky(whole), np.float64)
 
 
 class McmcRefinement:

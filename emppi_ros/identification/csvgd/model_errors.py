@@ -55,7 +55,7 @@ def separate(data: TrainingData, estimate: WindowEstimate, threads: int = 0) -> 
     recordings = np.searchsorted(shooter.firsts, np.arange(count), 'right') - 1
     factor = _noise_factor(errors, shooter.unknown, recordings)
     problem = replace(problem, noise=factor * problem.noise)
-    shooter = MultipleShooting(problem, 1, count, threads)
+    shooter = MultipleShooting(problem, 1, count, threads, precise=True)
     curvature = evaluate(shooter, z[None]).curvature[0]
     parameters = np.arange(shooter.unknown)
     curvature[parameters, parameters] += 1.0  # of the uniform prior, as a variance

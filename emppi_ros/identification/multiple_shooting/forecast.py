@@ -102,6 +102,21 @@ def forecast_parts(
     return [held_out for held_out in forecasts if held_out is not None]
 
 
+def note_missing(
+    parts: Sequence[tuple[Motion, Motion]], forecasts: Sequence[HeldOutForecast], step_s: float
+) -> str:
+    """Return why parts that were held out have no forecast, or ''."""
+    held_out = [later.steps * step_s for _, later in parts if later.steps]
+    if len(forecasts) >= len(held_out):
+        return ''
+    missing = len(held_out) - len(forecasts)
+    return (
+        f'{missing} of {len(held_out)} held-out parts have no forecast: each needs '
+        f'{HORIZON_S:g} s, and a simulation that does not diverge; the shortest has '
+        f'{min(held_out):.3g} s: hold out more, or record longer'
+    )
+
+
 def summarize(forecasts: Sequence[HeldOutForecast], prefix: str = '') -> dict[str, Any]:
     """Return the error of forecasts, and how many measurements their bands contain."""
     errors = {prefix + name: error for name, error in forecast_error(forecasts).items()}

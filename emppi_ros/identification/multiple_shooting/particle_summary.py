@@ -19,6 +19,7 @@ from emppi_ros.identification.multiple_shooting.training_data import (
     TrainingData,
     measurement_names,
 )
+from emppi_ros.identification.multiple_shooting.window_search import parameter_covariance
 from emppi_ros.identification.multiple_shooting.windows import Inputs, roll_out
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble
@@ -39,6 +40,7 @@ class ConvergedParticles(NamedTuple):
     ends: Array  # (G, N, S): final state of the training part of each recording
     residual_rms: Array  # (G, S): rms residuals of the best particle in each recording
     stranded: int  # number of particles that did not converge
+    best: Array  # (D,) the particle with the highest density
 
     @property
     def knowledge(self) -> tuple[str, ...]:
@@ -119,6 +121,7 @@ def select_converged(learned: TrainingData, z: Array, threads: int = 0) -> Conve
         np.moveaxis(windows.states[there][:, shooter.lasts, -1], 1, 0) * problem.scale,
         np.array(rms),
         int(np.sum(~there)),
+        z[np.argmax(log_p)],
     )
 
 
@@ -212,7 +215,12 @@ def diagnose(system: SystemResult) -> dict[str, Any]:
         del diagnostics['defect']
     if system.pieces:
         diagnostics |= window_forecast.summarize(system.pieces, 'position/')
-    if notes := [*filter(None, [learned.note, _noise_advice(learned, system.converged)])]:
+    missing = ''
+    if not learned.problem.continuous:
+        step_s = float(learned.problem.model.opt.timestep)
+        missing = window_forecast.note_missing(learned.parts, system.pieces, step_s)
+    advice = learned.note, _noise_advice(learned, system.converged), missing
+    if notes := [*filter(None, advice)]:
         diagnostics['notes'] = '; '.join(notes)
     return diagnostics
 
@@ -248,7 +256,8 @@ def summarize_all(plant: Plant, systems: Sequence[SystemResult]) -> dict[str, An
 def _summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
     """Return the estimate of each parameter by particles, and diagnostics."""
     particles = system.converged
-    covariance = np.atleast_2d(np.cov(particles.coordinates.T, ddof=0))
+    # bounds narrow particles also along directions of which the data say nothing
+    covariance = parameter_covariance(system.learned, particles.best)
     return {
         **posterior_samples.summarize(
             plant.unknowns, *posterior_samples.moments(particles.theta), particles.knowledge,

@@ -39,8 +39,14 @@ class MultipleShooting:
         windows: int = 1,
         threads: int = 0,
         slopes: bool = True,
+        precise: bool = False,
     ) -> None:
-        """Set up N (1 + P + S) models with W rollouts each; without derivatives, N models."""
+        """
+        Set up N (1 + P + S) models with W rollouts each; without derivatives, N models.
+
+        With `precise`, derivatives are of second order: those of first order show information on
+        parameters that only their combination has.
+        """
         self.length = len(problem.controls) // windows
         self.problem, self.particles, self.windows = problem, particles, windows
         self.unknown = len(problem.parameters)
@@ -58,7 +64,7 @@ class MultipleShooting:
         self.measurements = self.by_window(problem.references / self.scale)  # (W, h, S)
         self.time_steps = np.arange(len(problem.controls)).reshape(windows, self.length)
         self.steps = 0  # total physics steps of `simulate`
-        self._threads = threads
+        self._threads, self._precise = threads, precise
 
     @cached_property
     def _ensemble(self) -> Ensemble:
@@ -86,12 +92,20 @@ class MultipleShooting:
 
     def simulate(self, z: Array) -> WindowTrajectories:
         """Return the windows of particles (N, D), with derivatives."""
-        steps, starts = self._write_parameters(z), self.starts(z) * self.scale
+        result = self._simulate(z, STEP)
+        if not self._precise:
+            return result
+        slopes = 2.0 * result.slopes - self._simulate(z, 2.0 * STEP).slopes
+        return result._replace(slopes=slopes)
+
+    def _simulate(self, z: Array, step: float) -> WindowTrajectories:
+        """Return the windows of particles (N, D), with derivatives of a step."""
+        steps, starts = self._write_parameters(z, step), self.starts(z) * self.scale
         if self.first:
             first = np.broadcast_to(self.problem.start, (self.particles, 1, self.states))
             starts = np.concatenate([first, starts], axis=1)
         if self.windows > self.first and self.variants > 1:
-            starts = perturb_starts(starts, self.unknown, self.scale, self.first)
+            starts = perturb_starts(starts, self.unknown, self.scale, self.first, step)
         else:
             starts = np.repeat(starts[:, None], self.variants, axis=1)
         starts = starts.reshape(-1, self.windows, self.states)
@@ -105,13 +119,13 @@ class MultipleShooting:
         slopes /= steps[:, :, None, None, None]
         return WindowTrajectories(states[:, 0], slopes, lost)
 
-    def _write_parameters(self, z: Array) -> Array:
+    def _write_parameters(self, z: Array, step: float) -> Array:
         """Write the parameters of all models; return the difference steps (N, V)."""
         centre = z[:, : self.unknown]
-        steps = np.full((self.particles, self.variants - 1), STEP)
+        steps = np.full((self.particles, self.variants - 1), step)
         rows = np.repeat(self.problem.theta(centre)[:, None], self.variants, axis=1)
         if self.variants > 1:
-            inwards = np.where(centre > 0.0, -STEP, STEP)
+            inwards = np.where(centre > 0.0, -step, step)
             moved = self.problem.theta(np.clip(centre, -LIMIT, LIMIT) + inwards)
             # the actual step in floating point
             taken = self.problem.coordinates(moved) - self.problem.coordinates(rows[:, 0])

@@ -28,7 +28,7 @@ from emppi_ros.recordings.noise import (
     rounding_noise,
     smooth,
     smoothing_noise,
-    uneven_difference_noise,
+    white_level,
 )
 from emppi_ros.recordings.recordings import Recording, recording_names
 from emppi_ros.recordings.signals import Signal
@@ -231,6 +231,9 @@ def _noise(signal: Signal) -> float:
             f'{signal.where}: {1.0 / signal.period:.3g} samples a second do not tell noise from '
             f'motion: give it: --noise {signal.kind}/{signal.of}=SD'
         )
-    # both estimates are too large if the motion is fast, but in different ways
     least = max(rounding_noise(signal.values), MIN_NOISE * float(np.std(signal.values)))
-    return max(min(sd, uneven_difference_noise(signal.time, signal.values)), least)
+    level, band_hz = white_level(signal.time, signal.values)
+    if band_hz < 0.5 / signal.period:  # a filter left little of the noise at high frequencies
+        return max(level, least)
+    # both estimates are too large if the motion is fast, but in different ways
+    return max(min(sd, level), least)

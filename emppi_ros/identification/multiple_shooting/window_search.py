@@ -8,10 +8,10 @@ are. If part of the motion in the shortest windows remains unexplained, the sear
 local minimum, and begins again from other parameters.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import contextlib
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mujoco
 from mujoco import minimize
@@ -34,6 +34,7 @@ CONTINUITY_WEIGHTS = 1e4, 1e10  # of the searches after these
 RESTARTS = 7  # of the first search
 ITERATIONS = 50  # of each search
 MAX_ITERATIONS = (RESTARTS + len(DIVISIONS) + len(CONTINUITY_WEIGHTS)) * ITERATIONS
+_PACE = 8  # iterations from which the rest of a search is foreseen
 _STATE_BOUND = 1e3  # of start states, in units of their scale
 _DIVERGED = 1e50  # a residual whose square is still finite
 _SHORTEST = 12  # steps of a part of a window
@@ -41,6 +42,10 @@ _MOST_PARTS = 100  # the search is dense: long recordings are divided less
 _WORSE = 2.0  # times the errors in the shortest windows: the model does not explain longer ones
 _UNEXPLAINED = 0.05  # share of the motion within the shortest windows: a local minimum, perhaps
 _EXPLAINED = 2.0  # times the noise: with larger errors in the shortest windows it explains none
+
+
+class _HopelessSearchError(Exception):
+    """A search that would not explain the motion if it went on at its pace."""
 
 
 class WindowEstimate(NamedTuple):
@@ -63,10 +68,13 @@ class WindowEstimate(NamedTuple):
         """Return a note for the user if the model does not explain continuous windows."""
         if self.worse is None:
             return ''
+        times = (
+            'that hardly shrink' if np.isinf(self.worse) else f'{self.worse:.2g} times as large'
+        )
         length = len(data.problem.controls) * data.problem.model.opt.timestep / self.windows
         return (
             f'independent windows of {length:.3g} s: longer or continuous ones leave errors '
-            f'{self.worse:.2g} times as large: the model does not explain longer motions'
+            f'{times}: the model does not explain longer motions'
         )
 
 
@@ -76,6 +84,7 @@ class ResidualFunction:
     def __init__(self, shooter: MultipleShooting, weight: float) -> None:
         """Give the continuity of windows a weight."""
         self.shooter, self.weight = shooter, weight
+        self.simulated: Callable[[], None] = lambda: None  # called after each simulation
         self.measured = np.isfinite(shooter.problem.noise)
         self.z = np.empty(0)  # (D,) of the least squares, after `search`
         self._point: bytes = b''
@@ -99,6 +108,7 @@ class ResidualFunction:
             return
         shooter, self._point = self.shooter, point.tobytes()
         windows = shooter.simulate(point[None])
+        self.simulated()
         if windows.diverged.any():
             if not self._value.size:
                 raise IdentificationError('the model diverges: limits or time step are too large')
@@ -120,8 +130,26 @@ class ResidualFunction:
         self.rows = errors.size  # of the value that are errors, zero where nothing was measured
         self.count = int(np.sum(np.isfinite(noise)))
 
-    def search(self, z: Array, progress: Callable[[int, float], None]) -> int:
-        """Search from a point (D,), and return the number of iterations."""
+    def search(
+        self, z: Array, progress: Callable[[int, float], None], most: float = np.inf
+    ) -> int:
+        """
+        Search from a point (D,), and return the number of iterations.
+
+        `progress` gets iterations and cost, also while steps are rejected. _HopelessSearchError if
+        the cost would not fall below `most` by the last iteration at the pace of the last ones.
+        """
+        costs: list[float] = []
+
+        def watch(trace: Sequence[Any]) -> None:
+            costs[:] = [float(step.objective) for step in trace]
+            progress(len(costs), costs[-1])
+            if len(costs) > _PACE and costs[-1] > most:
+                turns = (ITERATIONS - len(costs)) / _PACE
+                if costs[-1] * (costs[-1] / costs[-1 - _PACE]) ** turns > most:
+                    raise _HopelessSearchError
+
+        self.simulated = lambda: progress(len(costs), costs[-1]) if costs else None
         bound = np.full(self.shooter.size, _STATE_BOUND)
         bound[: self.shooter.unknown] = LIMIT
         z, trace = minimize.least_squares(
@@ -131,9 +159,9 @@ class ResidualFunction:
             self.jacobian,
             max_iter=ITERATIONS,
             verbose=minimize.Verbosity.SILENT,
-            iter_callback=lambda trace: progress(len(trace), float(trace[-1].objective)),
+            iter_callback=watch,
         )
-        self.z = z.ravel()
+        self.z, self.simulated = z.ravel(), lambda: None
         return len(trace)
 
     @property
@@ -163,10 +191,12 @@ def estimate(
     """Return the estimate of a search from `start` (P,); `progress` gets iterations and cost."""
     done = 0
 
-    def search(shooter: MultipleShooting, z: Array, weight: float = 0.0) -> ResidualFunction:
+    def search(
+        shooter: MultipleShooting, z: Array, weight: float = 0.0, most: float = np.inf
+    ) -> ResidualFunction:
         nonlocal done
         result = ResidualFunction(shooter, weight)
-        done += result.search(z, lambda n, cost: progress(done + n, cost))
+        done += result.search(z, lambda n, cost: progress(done + n, cost), most)
         return result
 
     theta, kept, least = data.problem.coordinates(start), list[ResidualFunction](), 0.0
@@ -192,9 +222,14 @@ def estimate(
         kept.append(now)
         least = least or max(now.rms(len(z)), np.finfo(float).tiny)
         theta = now.z[: shooter.unknown]
+    unknowns = shooter.unknown + len(shooter.firsts) * shooter.states
+    most = 0.5 * (_WORSE * least) ** 2 * max(now.count - unknowns, 1)
     for weight in CONTINUITY_WEIGHTS:
-        now = search(shooter, now.z, weight)
-    worse = now.rms(shooter.unknown + len(shooter.firsts) * shooter.states) / least
+        try:
+            now = search(shooter, now.z, weight, most if least < _EXPLAINED else np.inf)
+        except _HopelessSearchError:
+            return _describe(kept[-1], np.inf)
+    worse = now.rms(unknowns) / least
     if worse > _WORSE and least < _EXPLAINED:
         return _describe(kept[-1], worse)
     return _describe(now, None)
@@ -217,19 +252,45 @@ def _search_elsewhere(
     return best
 
 
+def parameter_covariance(data: TrainingData, z: Array) -> Array:
+    """
+    Return the covariance (P, P) of the parameters about a point (D,), with a unit prior variance.
+
+    Windows stay continuous if those of the problem are.
+    """
+    problem, unknown = data.problem, len(data.problem.parameters)
+    residuals = ResidualFunction(MultipleShooting(problem, 1, data.windows, precise=True), 1.0)
+    jacobian = residuals.jacobian(z, z)
+    covariance, _ = _covariance(jacobian, residuals.rows, unknown, problem.continuous)
+    return covariance[:unknown, :unknown]
+
+
+def _covariance(
+    jacobian: Array, rows: int, unknown: int, continuous: bool, variance: float = 1.0
+) -> tuple[Array, Array]:
+    """Return covariance and information (D, D) of residuals, of which `rows` are errors."""
+    errors, constraints = jacobian[:rows], jacobian[rows:]
+    information = errors.T @ errors / variance
+    parameters = np.arange(unknown)
+    information[parameters, parameters] += 1.0  # of the uniform prior, as a variance
+    # windows remain continuous in every direction of the covariance
+    joined = len(constraints) > 0 and continuous
+    basis = scipy.linalg.null_space(constraints) if joined else np.eye(jacobian.shape[1])
+    return basis @ np.linalg.solve(basis.T @ information @ basis, basis.T), information
+
+
 def _describe(residuals: ResidualFunction, worse: float | None) -> WindowEstimate:
     """Return the estimate of a search; windows are continuous unless `worse` is given."""
     shooter, z, squares = residuals.shooter, residuals.z, residuals.squares
-    problem, jacobian = shooter.problem, residuals.jacobian(z, z)
+    problem = shooter.problem
+    precise = MultipleShooting(problem, 1, shooter.windows, precise=True)
+    jacobian = ResidualFunction(precise, residuals.weight).jacobian(z, z)
     freedom = max(residuals.count - len(z), 1)
     rows, constraints = jacobian[: residuals.rows], jacobian[residuals.rows :]
-    information = rows.T @ rows / (squares / freedom)
-    parameters = np.arange(shooter.unknown)
-    information[parameters, parameters] += 1.0  # of the uniform prior, as a variance
-    # windows remain continuous in every direction of the covariance
-    continuous = len(constraints) > 0 and worse is None
-    basis = scipy.linalg.null_space(constraints) if continuous else np.eye(len(z))
-    covariance = basis @ np.linalg.solve(basis.T @ information @ basis, basis.T)
+    parameters, continuous = np.arange(shooter.unknown), len(constraints) > 0 and worse is None
+    covariance, information = _covariance(
+        jacobian, residuals.rows, shooter.unknown, continuous, squares / freedom
+    )
     by_joints = np.zeros_like(covariance)
 
     def residuals_with(model: mujoco.MjModel) -> Array:

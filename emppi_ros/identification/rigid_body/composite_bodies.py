@@ -26,6 +26,7 @@ _JOINT_FIELDS = 'dof_damping', 'dof_frictionloss', 'dof_armature'
 _MIN_FRICTION = 0.01  # N m s/rad or N s/m: prior of joints without friction
 _MIN_ARMATURE = 0.01  # kg m^2 or kg: likewise
 _MIN_THICKNESS = 1e-6  # relative to the largest; thinner bodies get the typical prior
+_CONTRADICTION, _LEAST_SHARE = 3.0, 0.05  # standard deviations, and share of a first moment
 _TOLERANCE = 1e-4  # of values in MJCF, relative: it has six digits
 
 
@@ -180,6 +181,34 @@ def parameter_values(
             inertias = (transform_inertia(row, back) for row in identified[:, index])
             columns.append(np.array([_field_value(parameter, inertia) for inertia in inertias]))
     return np.stack(columns, axis=1)
+
+
+def contradictions(
+    parameter_map: ParameterMap, constraints: BodyConstraints, bodies: Array
+) -> Iterator[tuple[str, str, Array, Array]]:
+    """
+    Yield bodies whose parameters alone do not say what draws (n, 12 B) do.
+
+    Of each: its name, a missing field, and first moments (n,) in kg m along the axis where it
+    matters most: those of the draws, and those that a scene has with the parameters alone.
+    """
+    identified = (bodies - constraints.fixed).reshape(len(bodies), -1, BODY_PARAMETERS)
+    for index, part in sorted(parameter_map.parts.items()):
+        named = {(p.field, p.element) for p in parameter_map.parameters if p.of == part.name}
+        if ('body_mass', 0) not in named:
+            continue
+        drawn = np.array([transform_inertia(row, part.back) for row in identified[:, index, :10]])
+        scene_body = transform_inertia(part.parameters, part.back)
+        moments = drawn[:, 1:4]
+        stored = drawn[:, :1] * scene_body[1:4] / scene_body[0]
+        spread = np.hypot(moments.std(axis=0), np.finfo(float).tiny)
+        apart = np.abs(np.median(stored, axis=0) - np.median(moments, axis=0))
+        apart *= [('body_ipos', axis) not in named for axis in range(3)]
+        most = int(np.argmax(apart / spread))
+        share = apart[most] / np.max(np.abs(np.median(moments, axis=0)))
+        if apart[most] > _CONTRADICTION * spread[most] and share > _LEAST_SHARE:
+            field = f'{{field: body_ipos, of: {part.name}, element: {most}}}'
+            yield part.name, field, moments[:, most], stored[:, most]
 
 
 class BodyInertial(NamedTuple):

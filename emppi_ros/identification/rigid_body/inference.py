@@ -23,9 +23,11 @@ from emppi_ros.recordings.recordings import named_errors
 _MAX_UNEXPLAINED = 0.2  # of a torque's standard deviation: more is a mistake rather than friction
 _NOTHING = 0.7  # likewise: half of the variance, of every joint
 _MISFIT = 1.5  # ratio of residuals to noise that is reported
+_MOST_MOTION = 2.0  # factor on the noise of the motion
 _STANDARD_ERRORS = 4.0  # of a correlation time: more is significant
 _SIMILARITY, _MAX_RATIO = 0.8, 5.0  # correlation and ratio that indicate wrong units
 _MAX_LAG_S, _LAG_SHARE = 0.01, 0.5  # larger lags that explain more of the excess are errors
+_LAG_OF_BAND = 0.1  # periods: what a low-pass filter leaves of friction looks like a small lag
 _RANK = 1e-8  # relative to the largest: smaller ones are unexcited
 _SIGNIFICANT = 10.0  # standard deviations: inconsistent bodies or recordings
 _RECORDING_ADVICE = (
@@ -60,15 +62,32 @@ class Misfit(NamedTuple):
     share: Array  # (nv,) of the standard deviation of the torque
     factors: Array  # (nv,) ratios of rms residuals to noise, at least 1
     correlation: Array  # (nv,) time in samples, at least 1
+    torque: Array  # (nv,) noise of torques, without that of the motion
 
     @property
     def widening(self) -> Array:
         """The factors (nv,) by which standard deviations exceed those of white noise."""
         return self.factors * np.sqrt(self.correlation)
 
+    def widen(
+        self, noise: motion_samples.MotionSamples, factors: Array
+    ) -> motion_samples.MotionSamples:
+        """
+        Return larger noise, so that the expected residual is `factors` (nv,) times as large.
 
-def measure_misfit(torque: Array, residuals: Array, covariance: Array) -> Misfit:
-    """Return the misfit of residuals (n, nv) of torques (n, nv), given the expected covariance."""
+        Up to a factor of 2 the noise of the motion is larger, too, as its estimate may be too
+        small; the rest is of torques.
+        """
+        expected = self.rms / self.factors
+        motion = np.minimum(factors, _MOST_MOTION)
+        rest = (factors**2 - motion**2) * np.maximum(expected**2 - self.torque**2, 0.0)
+        torque = np.sqrt(factors**2 + rest / self.torque**2)
+        return motion_samples.MotionSamples(motion * noise.states, torque * noise.torque)
+
+
+def measure_misfit(part: DifferentiatedMotion, residuals: Array, covariance: Array) -> Misfit:
+    """Return the misfit of residuals (n, nv) of torques, given the expected covariance."""
+    torque = part.samples.torque
     square = np.mean(residuals**2, axis=0)
     variance = np.diagonal(covariance, axis1=1, axis2=2).mean(axis=0)
     times = np.array([correlation_time(column) for column in residuals.T])
@@ -76,7 +95,11 @@ def measure_misfit(torque: Array, residuals: Array, covariance: Array) -> Misfit
     times[times < 1.0 + _STANDARD_ERRORS * np.sqrt(22.0 / len(residuals))] = 1.0
     rms = np.sqrt(square)
     return Misfit(
-        rms, rms / torque.std(axis=0), np.sqrt(np.maximum(square / variance, 1.0)), times
+        rms,
+        rms / torque.std(axis=0),
+        np.sqrt(np.maximum(square / variance, 1.0)),
+        times,
+        part.noise.torque,
     )
 
 
@@ -198,12 +221,13 @@ class _Fitter(NamedTuple):
         lag_s, share = torque_fit.estimate_lag(
             self.model, part.samples.states, shapes, self.constraints.free, fit, part.step_s
         )
-        if abs(lag_s) > _MAX_LAG_S and share > _LAG_SHARE:
+        most = max(_MAX_LAG_S, _LAG_OF_BAND / recording.band_hz)
+        if abs(lag_s) > most and share > _LAG_SHARE:
             raise IdentificationError(
                 f'unsynchronised: torques lag the motion by {lag_s:.3g} s: record both on one '
                 f'clock without lagging filters, or use --lag {-lag_s:.2g}'
             )
-        return fit, lag_s, measure_misfit(part.samples.torque, fit.residuals, fit.covariance)
+        return fit, lag_s, measure_misfit(part, fit.residuals, fit.covariance)
 
 
 def identify_bodies(
@@ -234,7 +258,7 @@ def identify_bodies(
                 fit, lag_s, misfit = fitter.fit_alone(recording)
             note = note_inconsistency(parameter_map, constraints, fit)
             check_learned(misfit, recording.training.samples.torque, _RECORDING_ADVICE)
-        notes += [f'{recording.name}: {note}'] if note else []
+        notes += [f'{recording.name}: {each}' for each in (recording.note, note) if each]
         recordings.append(recording)
         fits.append(fit)
         lags_s.append(lag_s)
@@ -252,12 +276,11 @@ def identify_bodies(
     why = _RECORDING_ADVICE if len(recordings) == 1 else _PAYLOAD_ADVICE
     misfits, wider = [], []
     for recording, part, *excess in zip(recordings, parts, residuals, covariances, strict=True):
-        misfit = measure_misfit(part.samples.torque, *excess)
+        misfit = measure_misfit(part, *excess)
         note = note_misfit(arm.model, misfit, why)
         notes += [f'{recording.name}: {note}'] if note else []
         misfits.append(misfit)
-        noise = part.noise._replace(torque=part.noise.torque * misfit.widening)
-        wider.append(part._replace(noise=noise))
+        wider.append(part._replace(noise=misfit.widen(part.noise, misfit.widening)))
     return RigidBodyEstimate(
         arm._replace(recordings=tuple(recordings)), parameter_map, constraints, options,
         stribeck, fitter.fit(wider, stribeck), tuple(misfits), tuple(lags_s),

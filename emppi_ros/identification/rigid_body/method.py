@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+import functools
 from typing import Any
+
+import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.identification.common import posterior_samples
@@ -49,12 +52,17 @@ class RigidBodyMethod(Method):
             [row['knowledge'] for row in summary['parameters'].values()]
         )
 
+        @functools.cache
         def prior_samples() -> Array:
             wide = report.draw(
                 estimate, options.spread, _OVERSAMPLING * posterior_samples.PRIOR_SAMPLES, run.seed
             )
             return report.within_bounds(plant, kept, wide.values(estimate))
 
+        if run.out is not None:  # the most probable value is not the median of bounded ones
+            medians = np.median(prior_samples(), axis=0).tolist()
+            for column, median in zip(kept, medians, strict=True):
+                summary['parameters'][plant.unknowns[column].name]['prior_median'] = median
         return Identification(
             summary,
             theta,

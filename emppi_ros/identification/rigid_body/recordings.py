@@ -19,7 +19,7 @@ from emppi_ros.identification.rigid_body.composite_bodies import CompositePart
 from emppi_ros.identification.rigid_body.motion_samples import DifferentiatedMotion, SampledSignals
 from emppi_ros.model import scene
 from emppi_ros.recordings import matching
-from emppi_ros.recordings.noise import rounding_noise, uneven_difference_noise
+from emppi_ros.recordings.noise import filtered_noise, rounding_noise, white_level
 from emppi_ros.recordings.recordings import (
     Recording,
     check_same_joints,
@@ -100,11 +100,19 @@ def _commands(model: mujoco.MjModel, recording: Recording) -> dict[int, Signal]:
     return commands
 
 
-def noise_while(signal: Signal, time: Array) -> float:
-    """Return the standard deviation of a signal's noise over `time` (n,), rounding included."""
+def noise_while(signal: Signal, time: Array, band_hz: float = math.inf) -> float:
+    """
+    Return the standard deviation of a signal's noise over `time` (n,), rounding included.
+
+    Noise that a low-pass filter cut counts as white noise of the same density. Where the spectrum
+    does not show it, as of torques, the band is that of other signals.
+    """
     here = (signal.time >= time[0]) & (signal.time <= time[-1])
-    noise = uneven_difference_noise(signal.time[here], signal.values[here])
-    return max(noise, rounding_noise(signal.values[here]))
+    time, values = signal.time[here], signal.values[here]
+    level, own_hz = white_level(time, values)
+    if signal.kind != 'position' or band_hz < own_hz:
+        level = filtered_noise(time, values, band_hz)
+    return max(level, rounding_noise(values))
 
 
 def interpolate(signal: Signal, time: Array) -> Array:
@@ -121,6 +129,8 @@ class ArmRecording(NamedTuple):
     training: DifferentiatedMotion
     held_out: DifferentiatedMotion | None
     resample: Callable[[Array | float], 'ArmRecording']  # with a tolerance, of `split_samples`
+    band_hz: float  # up to which noise of positions is white
+    note: str  # on a low-pass filter, '' without one
 
 
 class RecordedArm(NamedTuple):
@@ -263,16 +273,27 @@ def _read_recording(
     step = max(signal.period for signal in every)
     time = common_clock(every, step, 'samples')
 
+    bands = [white_level(signal.time, signal.values)[1] for signal in positions]
+    lowest = int(np.argmin(bands))
+    filtered, note, band_hz = positions[lowest], '', math.inf
+    if bands[lowest] < 0.4 / filtered.period:
+        band_hz = bands[lowest]
+        note = (
+            f'{filtered.kind}/{filtered.of}: a low-pass filter left noise up to about '
+            f'{band_hz:.2g} Hz: it counts by its density there, not as noise of independent '
+            'samples'
+        )
+
     def sample(rows: slice) -> SampledSignals:
         when = time[rows]
         torque_sd = [
-            math.hypot(*(gain * noise_while(signal, when) for signal, gain in drive.signals))
+            math.hypot(*(gain * noise_while(s, when, band_hz) for s, gain in drive.signals))
             for drive in drives.values()
         ]
         return SampledSignals(
             np.stack([interpolate(signal, when) for signal in positions], axis=1),
             np.stack([drive.torque(when, step) for drive in drives.values()], axis=1),
-            (np.array([noise_while(s, when) for s in positions]), np.array(torque_sd)),
+            (np.array([noise_while(s, when, band_hz) for s in positions]), np.array(torque_sd)),
         )
 
     def resample(tolerance: Array | float) -> ArmRecording:
@@ -280,6 +301,6 @@ def _read_recording(
             sample, len(time), step, held_out, tolerance
         )
         held = None if later is None else to_links(later)
-        return ArmRecording(name, to_links(training), held, resample)
+        return ArmRecording(name, to_links(training), held, resample, band_hz, note)
 
     return resample(1.0)

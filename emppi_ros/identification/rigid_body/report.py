@@ -109,7 +109,22 @@ def summarize(plant: Plant, estimate: RigidBodyEstimate, draws: PosteriorDraws) 
         'torque_left': named(np.sqrt(np.mean(fit.residuals**2, axis=0))),
         'left_in_noise': named(np.sqrt(np.average(ratios**2, axis=0, weights=counts))),
     }
-    return summary | {'notes': '; '.join(estimate.notes)} if estimate.notes else summary
+    notes = [*estimate.notes, *note_contradictions(estimate, draws)]
+    return summary | {'notes': '; '.join(notes)} if notes else summary
+
+
+def note_contradictions(estimate: RigidBodyEstimate, draws: PosteriorDraws) -> list[str]:
+    """Return notes on bodies that the scene and the named parameters do not describe."""
+    rows = composite_bodies.contradictions(
+        estimate.parameter_map, estimate.constraints, draws.bodies
+    )
+    return [
+        f'{name}: its mass, centre and inertia were all estimated, but the prior has the named '
+        f'parameters only: with the centre of the scene they mean a first moment of '
+        f'{np.median(stored):.3g} kg m, and the estimate is {np.median(moments):.3g} (sd '
+        f'{moments.std():.2g}): add {field} to the parameters, or take the scene of --mjcf'
+        for name, field, moments, stored in rows
+    ]
 
 
 def check(plant: Plant, summary: dict[str, Any], theta: Array) -> None:
@@ -168,13 +183,18 @@ def forecast(estimate: RigidBodyEstimate, draws: PosteriorDraws) -> list[TorqueF
         numbers = np.concatenate([coefficients[None], draws.coefficients])[:, None]
         torques = bodies + np.sum(shapes * numbers, axis=-1)
         slopes = arm.torque_jacobian(arm.with_parameters(model, parameters), states)
-        noise = slopes * part.noise.states.ravel() ** 2 @ np.swapaxes(slopes, 1, 2)
-        misfit = np.diag((part.noise.torque * estimate.misfits[index].factors) ** 2)
+        misfit = estimate.misfits[index]
+        wider = misfit.widen(part.noise, misfit.factors)
+        noise = slopes * wider.states.ravel() ** 2 @ np.swapaxes(slopes, 1, 2)
         fixed = (rows[:, ~free] @ parameters[~free]).reshape(torque.shape)
         theirs = torque_fit.linear_columns(model, states, shapes, free) @ least
         forecasts.append(
             TorqueForecast(
-                part, torques[0], noise + misfit, torques[1:], fixed + theirs.reshape(torque.shape)
+                part,
+                torques[0],
+                noise + np.diag(wider.torque**2),
+                torques[1:],
+                fixed + theirs.reshape(torque.shape),
             )
         )
     return forecasts

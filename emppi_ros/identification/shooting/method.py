@@ -92,7 +92,8 @@ class ShootingMethod(Method):
         summary = summarize(plant, result, covariance, by_joints, knowledge)
         if forecasts:
             summary |= forecast.summarize(forecasts)
-        if notes := fits.notes(plant):
+        missing = forecast.note_missing(parts, forecasts, float(plant.model.opt.timestep))
+        if notes := [*fits.notes(plant), *filter(None, [missing])]:
             summary['notes'] = '; '.join(notes)
         return Identification(
             summary,

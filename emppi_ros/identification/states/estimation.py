@@ -101,7 +101,7 @@ def estimate_uncertainty(
     standard deviation. Correlated residuals of observations, which errors of the model cause,
     count as fewer: their variance is multiplied by their correlation time.
     """
-    jacobian = linearize(plant, motion, weight, solution.theta, solution.qpos)
+    jacobian = linearize(plant, motion, weight, solution.theta, solution.qpos, modelled=True)
     residuals, counted = solution.residuals, motion.observed
     n, nv = residuals.observed.shape
     normal = solver.assemble(jacobian, residuals, plant.scales)

@@ -49,8 +49,16 @@ def evaluate(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Ar
     return Residuals(np.sqrt(motion.weights) * deviation, impulses)
 
 
-def linearize(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Array) -> Jacobian:
-    """Return the derivatives of the residuals; the arguments are those of `evaluate`."""
+def linearize(
+    plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Array, modelled: bool = False
+) -> Jacobian:
+    """
+    Return the derivatives of the residuals; the arguments are those of `evaluate`.
+
+    Those by the unknowns are at the accelerations of the trajectory, or with `modelled` at those
+    that the model has, which leave no residual: a common factor of all forces, which scales the
+    residual, then has no derivative, and no information.
+    """
     h, nv = plant.model.opt.timestep, plant.model.nv
     derivatives = np.zeros((3, motion.steps - 2, nv, nv))
     for k, (model, data) in enumerate(_place(plant, motion, theta, qpos)):
@@ -68,7 +76,7 @@ def linearize(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: A
     return Jacobian(
         np.sqrt(motion.weights)[:, :, None] * observed,
         (size * blocks[0], size * blocks[1], size * blocks[2]),
-        size * _by_unknowns(plant, motion, theta, qpos),
+        size * _by_unknowns(plant, motion, theta, qpos, by_a if modelled else None),
     )
 
 
@@ -107,11 +115,19 @@ def rates(model: mujoco.MjModel, qpos: Array) -> tuple[Array, Array]:
     return v, (v[1:] - v[:-1]) / model.opt.timestep
 
 
-def _forces(plant: Plant, motion: Motion, theta: Array, qpos: Array) -> Array:
-    """Return the generalised forces (N - 2, nv) that the motion needs beyond the modelled ones."""
+def _forces(
+    plant: Plant, motion: Motion, theta: Array, qpos: Array, change: Array | float = 0.0
+) -> Array:
+    """
+    Return the generalised forces (N - 2, nv) that the motion needs beyond the modelled ones.
+
+    `change` (N - 2, nv) is added to its accelerations.
+    """
     result = np.empty((motion.steps - 2, plant.model.nv))
+    changes = np.broadcast_to(change, result.shape)
     steps = _place(plant, motion, theta, qpos)
-    for row, (model, data) in zip(result, steps, strict=True):
+    for row, (model, data), added in zip(result, steps, changes, strict=True):
+        data.qacc[:] += added
         mujoco.mj_inverse(model, data)
         mujoco.mj_fwdActuation(model, data)
         row[:] = data.qfrc_inverse - data.qfrc_actuator
@@ -131,11 +147,17 @@ def _place(
         yield model, data
 
 
-def _by_unknowns(plant: Plant, motion: Motion, theta: Array, qpos: Array) -> Array:
-    """Return the derivatives (N - 2, nv, P) of forces by the parameters."""
+def _by_unknowns(
+    plant: Plant, motion: Motion, theta: Array, qpos: Array, inertia: Array | None
+) -> Array:
+    """Return the derivatives (N - 2, nv, P) of forces by the parameters; see `linearize`."""
     base = _forces(plant, motion, theta, qpos)
+    added: Array | float = 0.0
+    if inertia is not None:
+        added = -np.asarray(np.linalg.solve(inertia, base[:, :, None]), np.float64)[:, :, 0]
+        base = _forces(plant, motion, theta, qpos, added)
     columns = np.empty((*base.shape, len(theta)))
     for index in range(len(theta)):
         other, change = plant.perturbed(theta, index)
-        columns[:, :, index] = (_forces(plant, motion, other, qpos) - base) / change
+        columns[:, :, index] = (_forces(plant, motion, other, qpos, added) - base) / change
     return columns

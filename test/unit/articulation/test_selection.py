@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from emppi_ros.articulation import selection, tracks
+from emppi_ros.articulation import selection, topology, tracks
 
-from .conftest import AXIS, observe, on_hinge, on_slide, part
+from .conftest import AXIS, SD, as_tracks, observe, on_hinge, on_slide, part
 
 RISE = np.linspace(0.0, 1.0, 60)
 
@@ -46,6 +46,30 @@ def test_a_slide_of_positions_that_cannot_show_a_hinge_is_undecided(rng):
     found = select(part('drawer', *on_slide(0.05 * RISE), rng, oriented=False))
     assert found.kind == 'undecided'
     assert set(found.candidates) == {'prismatic', 'revolute'}
+
+
+@pytest.mark.parametrize('sd', [0.0001, 0.001, 0.002, 0.004])  # m; 0.002 is the given one
+@pytest.mark.parametrize('arc', [0.08, 0.3])
+@pytest.mark.parametrize('radius', [1.4, 2.2, 2.8])
+def test_a_far_hinge_is_never_a_slide(radius, arc, sd, rng):
+    door = on_hinge(arc / radius * RISE, arm=(radius, 0.0, 0.0))
+    found = select(part('gate', *door, rng, sd=(sd, SD[1]), oriented=False))
+    assert 'revolute' in found.candidates
+
+
+@pytest.mark.parametrize('oriented', [True, False])
+def test_a_far_hinge_that_turned_far_is_a_hinge(oriented, rng):
+    door = on_hinge(0.7 * RISE, arm=(1.6, 0.0, 0.0))
+    assert select(part('gate', *door, rng, oriented=oriented)).kind == 'revolute'
+
+
+def test_a_slide_with_play_that_a_hinge_fits_better_is_undecided(rng):
+    rotation, position = on_slide(0.4 * RISE)
+    across = np.cross(AXIS, [1.0, 0.0, 0.0])
+    bent = position + 0.025 * np.outer(RISE * (1.0 - RISE), across)  # 6 mm
+    drawer = part('drawer', rotation, bent, rng, oriented=False)
+    joint = topology.infer(as_tracks(drawer)).joints[0]
+    assert set(joint.candidates) == {'prismatic', 'revolute'}
 
 
 def test_a_slide_is_never_a_hinge_that_is_far_away(rng):

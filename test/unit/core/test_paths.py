@@ -94,3 +94,12 @@ def test_nothing_is_overwritten_unless_asked(tmp_path):
     assert path.read_text() == 'mine'
     paths.write_text(path, 'other', overwrite=True)
     assert path.read_text() == 'other'
+
+
+def test_model_files_and_scenes_are_found_without_their_suffix(tmp_path):
+    (tmp_path / 'arm.v2.yaml').write_text('')
+    assert paths.find_model(tmp_path / 'arm.v2') == tmp_path / 'arm.v2.yaml'
+    assert paths.find_model(tmp_path / 'arm.v2.yaml') == tmp_path / 'arm.v2.yaml'
+    with pytest.raises(ConfigError, match=r'leg: no such file; .* has arm.v2.yaml'):
+        paths.find_model(tmp_path / 'leg')
+    assert paths.find_scene('panda_push', tmp_path) == paths.find_scene('panda_push.xml')

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.identification.multiple_shooting import forecast
-from emppi_ros.recordings.motion import Motion
+from emppi_ros.recordings.motion import Motion, split_at
 
 STEP_S, NOISE = 0.005, 1e-3  # as in conftest
 TRUTH = np.array([-0.3, 0.3, 0.005])
@@ -77,3 +77,11 @@ def test_torques_have_the_covariance_of_the_impulses_that_they_cause() -> None:
     assert torques.shape == (200, 100, 2)
     found = np.cov(0.1 * torques.reshape(-1, 2).T)
     assert found == pytest.approx(covariance, rel=0.05)  # 20 000 draws: 1 %, and 2 % off diagonal
+
+
+def test_a_held_out_part_that_is_too_short_to_forecast_is_named(plants) -> None:
+    motion = shaken(plants['cart'].model, [0.0], 0.0, 200)
+    parts = [split_at(motion, 120)]
+    assert forecast.note_missing(parts, [None], 0.005) == ''
+    assert '1 of 1 held-out parts have no forecast' in forecast.note_missing(parts, [], 0.005)
+    assert forecast.note_missing([split_at(motion, 200)], [], 0.005) == ''

@@ -1,5 +1,7 @@
 """The search over windows rejects divergent steps, and begins again elsewhere if it must."""
 
+import dataclasses
+
 import csvgd_systems
 import numpy as np
 import pytest
@@ -57,3 +59,29 @@ def test_a_search_that_ends_in_a_local_minimum_begins_again_elsewhere(swing, mon
     assert away()[0] < 4.0
     monkeypatch.setattr(window_search, 'RESTARTS', 0)
     assert away()[1] > 1.0
+
+
+def test_a_search_whose_pace_is_too_slow_ends_and_windows_stay_independent(swing, monkeypatch):
+    monkeypatch.setattr(window_search, '_PACE', 1)
+    problem = dataclasses.replace(swing, start=swing.start[None], first_steps=(0,))
+    data = TrainingData(problem, 3, (), (), ())
+    start, costs = np.array([1.0, 0.3]), list[float]()
+
+    def watch(_, cost):
+        costs.append(cost)
+
+    one = window_search.ResidualFunction(MultipleShooting(problem, 1, 3, threads=1), 0.0)
+    z = initial_particles(one.shooter)[0]
+    z[:2] = problem.coordinates(start)
+    reached = one.search(z, watch)
+    assert reached > 1 and len(costs) >= reached  # progress also while steps are rejected
+    with pytest.raises(window_search._HopelessSearchError):
+        one.search(z, watch, -1.0)  # no sum of squares is negative
+    search = window_search.ResidualFunction.search
+
+    def never_continuous(self, z, progress, most=np.inf):
+        return search(self, z, progress, -1.0 if self.weight else most)
+
+    monkeypatch.setattr(window_search.ResidualFunction, 'search', never_continuous)
+    found = window_search.estimate(data, start, watch, 1)
+    assert found.worse == np.inf and 'hardly shrink' in found.note(data)

@@ -15,6 +15,7 @@ from emppi_ros.identification.rigid_body.arm import (
     pseudo_inertia,
     regressor,
 )
+from emppi_ros.model.parameters import Parameter
 
 SCENE = """<mujoco {compiler}>{before}<worldbody>{other}
   <body name="upper"><joint name="shoulder"/>{second}<geom size="0.1 0.1 0.2" type="box" mass="2"/>
@@ -103,3 +104,28 @@ def test_inertias_that_mujoco_changes_are_an_error(tmp_path):
     path = write(tmp_path, before='<compiler boundinertia="0.01"/>')
     with pytest.raises(IdentificationError, match="body 'tool' cannot be written to MJCF: .*m"):
         composite_bodies.to_mjcf(SceneFile(path, tmp_path), {'tool': body}, {}, 1e-3)
+
+
+def test_a_centre_of_the_scene_that_contradicts_the_estimate_is_named(tmp_path, rng):
+    path = write(tmp_path)
+    whole, loose = (arm.load(path, None, JOINTS, fuse) for fuse in (True, False))
+    parts = composite_bodies.composite_parts(loose)
+    mass = Parameter('mass', 'body_mass', 'fore', 0, 0.1, 3.0, 'kg')
+    centre = Parameter('centre', 'body_ipos', 'fore', 0, 0.0, 1.0, 'm')
+
+    def contradictions(parameters, bodies):
+        known = composite_bodies.map_parameters(parameters, whole, parts, links=True)
+        constraints = composite_bodies.constraints_from_scene(whole, known, None, viscous=False)
+        return list(composite_bodies.contradictions(known, constraints, bodies))
+
+    # the scene has 1 kg at 0.1 m, and a tool welded to it; the estimate has 0.15 m
+    scene = model_parameters(whole)
+    draws = np.tile(scene, (200, 1))
+    assert contradictions((mass,), draws + 1e-3 * rng.standard_normal(draws.shape)) == []
+    draws[:, 13] += 0.05
+    draws[:, 12:16] += 1e-3 * rng.standard_normal((200, 4))
+    ((name, field, moments, stored),) = contradictions((mass,), draws)
+    assert name == 'fore' and 'body_ipos' in field and 'element: 0' in field
+    assert np.median(moments) == pytest.approx(0.15, abs=1e-3)  # ten standard errors
+    assert np.median(stored) == pytest.approx(0.1, abs=1e-3)
+    assert contradictions((mass, centre), draws) == []
