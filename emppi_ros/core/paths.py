@@ -75,8 +75,8 @@ def find_scene(name: str, beside: Path | None = None, root: str = '') -> SceneFi
     Return an MJCF file, from the folder `beside` or from the assets of this package.
 
     `package://NAME/FILE.xml` names a file of a ROS package, or of an installed Python package,
-    which is not imported. The suffix `.xml` may be left out. `root` is a folder, from `beside`, that
-    holds all files of the scene.
+    which is not imported. The suffix `.xml` may be left out. `root` is a folder, from `beside`,
+    that holds all files of the scene.
     """
     if '..' in Path(name).parts:
         raise ConfigError(
