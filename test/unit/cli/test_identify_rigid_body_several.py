@@ -123,7 +123,9 @@ def test_the_information_of_two_motions_adds_up(here, capsys):
         assert row['sd'] < min(one[name]['sd'], other[name]['sd'])
         # one in a million is beyond five standard deviations
         assert row['value'] == pytest.approx(TRUTH[name], abs=5.0 * row['sd'])
-    assert 'notes' not in result and list(result['recordings']) == ['a.csv', 'b.csv']
+    assert list(result['recordings']) == ['a.csv', 'b.csv']
+    # the payload's height is estimated, too, and differs from that of the scene
+    assert 'add {field: body_ipos, of: payload, element: 2}' in result['notes']
     assert all(0.9 < row['left_in_noise'] < 1.3 for row in result['recordings'].values())
     prior = yaml.safe_load(out.read_text())
     assert [source['name'] for source in prior['sources']] == ['a.csv', 'b.csv']
