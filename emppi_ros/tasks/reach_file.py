@@ -1,6 +1,7 @@
 """Write a task for any arm: bring the last link, of unknown mass, to a point."""
 
 from pathlib import Path
+import string
 
 import mujoco
 import numpy as np
@@ -20,71 +21,6 @@ _SUBSTEPS = 2, 5, 10, 25, 50  # of a step of plans, the cheapest first
 _BELIEF_STEP_S = 0.0025  # of the belief's physics, at most
 _LOAD_KG = 1.0  # added at most to the last link
 _NOISE = {'position': 0.1, 'velocity': 0.3}  # standard deviation [rad or m, and per second]
-
-_TEMPLATE = """\
-# Written by `emppi robot --reach`: an example to change.
-name: {name}
-description: The last link of {robot}, of unknown mass, comes to a point.
-scene: {scene}
-robot: {robot_path}
-duration_s: 10.0                # time limit
-
-parameters:                     # unknown to planner and belief
-  load:
-    field: body_mass            # writes MuJoCo's body_mass, and scales the inertia with it
-    of: {link}
-    lower: {lower}
-    upper: {upper}
-    unit: kg
-    prior: {{distribution: uniform, lower: {lower}, upper: {upper}}}
-{objects}
-cost:                           # sum of weight * norm(residual)
-  reach:
-    residual: distance
-    of: body:{link}
-    point: [{point}]
-    norm: squared
-    weight: 60.0
-    terminal_weight: 60.0
-  calm:
-    residual: joint_velocity
-    joints: [{joints}]
-    norm: squared
-    weight: 0.3
-  posture:
-    residual: joint_position
-    joints: [{joints}]
-    targets: [{home}]
-    norm: squared
-    weight: 0.01
-
-success:
-  residual: {{residual: distance, of: 'body:{link}', point: [{point}]}}
-  below: 0.03                   # m
-  hold_s: 0.5
-
-planner:
-  models: 8                     # M
-  rollouts: 16                  # K, per model
-  horizon: 10                   # H
-  step_s: {step_s}
-  substeps: {substeps}
-  rate_hz: 20
-  temperature: 0.1              # lambda
-  noise_variance: [{variance}]        # Sigma
-  filter_window: 9
-
-belief:
-  particles: 64
-  substep_s: {substep_s}
-  interval_s: 0.05              # no object is tracked: updates at this interval
-  likelihood:
-    joint_velocity_sd: 0.01     # rad/s
-
-simulation:
-  truth:
-    load: {{distribution: uniform, lower: {lower}, upper: {upper}}}
-"""
 
 
 def write(robot: Robot, model: mujoco.MjModel, name: str, path: Path, robot_path: str) -> str:
@@ -117,10 +53,11 @@ def write(robot: Robot, model: mujoco.MjModel, name: str, path: Path, robot_path
         'step_s': _STEP_S,
         'variance': f'{noise**2:.3g}',
     }
-    text = ''
+    file = paths.share() / 'config' / 'templates' / 'reach.yaml'
+    template, text = string.Template(file.read_text(encoding='utf-8')), ''
     for substeps in _SUBSTEPS:
         substep_s = min(_STEP_S / substeps, _BELIEF_STEP_S)
-        text = _TEMPLATE.format(**values, substeps=substeps, substep_s=substep_s)
+        text = template.substitute(values, substeps=substeps, substep_s=substep_s)
         data = config.parse(text, name)
         if not coarse_step(bind_task(data, name, robot, paths.SceneFile(path))):
             break
