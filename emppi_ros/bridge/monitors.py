@@ -148,7 +148,8 @@ def _unwrap(robot: Robot, last: Measurement | None, measurement: Measurement) ->
     position = measurement.position
     if last is None:
         home = dict(zip(robot.joints, robot.home, strict=True))
-        start = np.array([home[name] for name in robot.commanded])
+        start = position.copy()
+        start[robot.continuous] = [home[robot.commanded[i]] for i in robot.continuous]
         position = continuous_joints.nearest(position, start, robot.continuous)
     else:
         position = continuous_joints.unwrap(position, last.position, robot.continuous)

@@ -16,6 +16,7 @@ from emppi_ros.tasks.validation import (
     coarse_step,
     diverged_share,
     initial_cost,
+    short_noise,
     validate,
     without_effect,
 )
@@ -66,8 +67,7 @@ def check_task(options: argparse.Namespace) -> None:
     warnings += ineffective.explain(task.model, task.parameters) or without_effect(task)
     if share := diverged_share(task):
         warnings.append(f'{share:.0%} of the models with sampled parameters diverge at rest')
-    if coarse := coarse_step(task):
-        warnings.append(coarse)
+    warnings += filter(None, (coarse_step(task), short_noise(task)))
     planner = task.planner
     summary: dict[str, Any] = {
         'task': task.name,

@@ -170,7 +170,9 @@ class Robot:
     def continuous(self) -> Ints:
         """Indices of the commanded joints that turn without end: by more than four turns."""
         position = self.limits.position
-        return np.flatnonzero(np.subtract(position.upper, position.lower) > _CONTINUOUS)
+        endless = np.subtract(position.upper, position.lower) > _CONTINUOUS
+        are_joints = [name in self.joints for name in self.commanded]  # not tendons
+        return np.flatnonzero(endless & are_joints)
 
     @property
     def measured_names(self) -> tuple[str, ...]:

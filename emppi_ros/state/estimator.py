@@ -84,7 +84,7 @@ class Estimator:
         robot = self._task.robot
         if not len(robot.continuous):
             return position
-        rows = np.array(self._task.commanded_rows)[robot.continuous]
+        rows = np.array([robot.joints.index(robot.commanded[i]) for i in robot.continuous])
         if self._joints.last_stamp == -math.inf:
             return continuous_joints.nearest(position, np.array(robot.home), rows)
         return continuous_joints.unwrap(position, self.joint_positions, rows)

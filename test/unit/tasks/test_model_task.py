@@ -214,3 +214,15 @@ def test_soft_limits_of_a_model_do_not_stop_a_run():
     trace = loop.run(2.0)
     assert max(frame.qpos[0] for frame in trace.frames) > np.radians(10) + 0.1
     assert not trace.faults
+
+
+def test_tendons_without_a_range_are_no_joints_that_turn_endlessly():
+    text = ODD.replace('<position joint="a" kp="9" kv="1"/>', '<motor name="m" tendon="both"/>')
+    text = text.replace('name="pull" tendon="both"', 'name="pull" joint="b"')
+    text = text.replace('<motor name="m"', '<motor name="m" ctrllimited="true" ctrlrange="-2 2"')
+    text = text.replace('<position name="pull" joint="b" kp="9" kv="1"', '<motor joint="b"')
+    model = mujoco.MjModel.from_xml_string(text)
+    task = emppi.Task.from_model(model, lambda x: (x.qpos**2).sum(-1))
+    assert task.robot.commanded == ('m', 'b') and task.robot.continuous.tolist() == [1]
+    trace = emppi.ClosedLoop(task, seed=0).run(0.3)
+    assert not trace.faults and len(trace.plan_s) > 5

@@ -117,3 +117,15 @@ def test_tasks_of_the_package_have_parameters_with_an_effect_and_fine_steps(name
     task = load_task(name)
     assert validation.without_effect(task) == []
     assert validation.coarse_step(task) == ''
+
+
+@pytest.mark.parametrize(('variance', 'warned'), [(0.25, False), (1e-4, True)])
+def test_noise_that_brings_the_robot_nowhere_near_an_object_is_named(
+    make_task, task_data, variance, warned
+):
+    data = task_data('block')
+    data['planner']['noise_variance'] = [variance]
+    sentence = validation.short_noise(make_task('block', data))
+    assert bool(sentence) is warned
+    if warned:
+        assert "'block' is" in sentence and 'raise noise_variance' in sentence
