@@ -19,7 +19,7 @@ from emppi_ros.belief.belief_session import BeliefSession
 from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.faults import Fault
-from emppi_ros.bridge.monitors import Measurement, MonitorConfig
+from emppi_ros.bridge.monitors import NEVER, Measurement, MonitorConfig
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import AllDivergedError, ConfigError, StaleInputError, unknown
 from emppi_ros.model.parameters import nominal_values
@@ -33,7 +33,6 @@ from emppi_ros.tasks.tuning import Value, tune
 from emppi_ros.tracking.camera import Camera
 
 CONTROLLERS = ('emppi', 'mppi-true', 'mppi-nominal', 'mppi-mean', 'mppi-wrong', 'no-update')
-_OFF = 1e9  # a threshold that is never reached
 _FRAME_RATE_HZ = 50.0  # of success checks and recorded frames
 
 
@@ -300,11 +299,11 @@ def _monitor_config(task: Task) -> MonitorConfig:
     """Return the thresholds of the bridge node, except for what simulated robots exceed."""
     # hands have noisier sensors and faster fingers than any robot; a model alone describes none
     if not task.file.real_time or not task.has_file:
-        return MonitorConfig(**{field.name: _OFF for field in dataclasses.fields(MonitorConfig)})
-    config = MonitorConfig(beyond_limits_rad=_OFF)  # limits of simulated joints are soft
+        return MonitorConfig(**{field.name: NEVER for field in dataclasses.fields(MonitorConfig)})
+    config = MonitorConfig(beyond_limits_rad=NEVER)  # limits of simulated joints are soft
     if task.follows_in_simulation:
         return config
-    return dataclasses.replace(config, residual_rad_per_s=_OFF)
+    return dataclasses.replace(config, residual_rad_per_s=NEVER)
 
 
 def single_model(task: Task, controller: str, truth: Array) -> Array | None:

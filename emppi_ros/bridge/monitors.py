@@ -21,6 +21,7 @@ from emppi_ros.robots import continuous_joints
 from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
+NEVER = 1e9  # a threshold that is never reached
 _LEAST_SHARE, _ALIKE = 0.05, 0.1  # of a common share of the commands, and deviations from it
 REORDERED_S = 1.0  # a stamp that is older by more than this means that the sender's clock was set
 

@@ -6,7 +6,7 @@ rollouts (simulations, states, controls, physics steps and threads) without reco
 prediction to the start of the plan also steps physics, but counts as overhead.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 import copy
 import dataclasses
 from dataclasses import dataclass
@@ -68,17 +68,10 @@ class RecordedEnsemble(Ensemble):
 
     last: Rollouts
 
-    def rollout(
-        self,
-        start: State,
-        controls: Array,
-        record: Sequence[str],
-        applied: Array | None = None,
-        before: Array | None = None,
-    ) -> Records:
+    def rollout(self, start: State, controls: Array, *others: Any, **keywords: Any) -> Records:
         """Simulate as `Ensemble` does."""
         self.last = Rollouts(start, controls)
-        return super().rollout(start, controls, record, applied, before)
+        return super().rollout(start, controls, *others, **keywords)
 
 
 class RecordedPlanner(Planner):

@@ -22,8 +22,8 @@ def add_commands(commands: object) -> None:  # argparse has no public type for i
     add('--out', 'file to write', Path, 'ROBOT.yaml')
     add('--name', 'name of the robot (that of the model)', str, 'NAME', '')
     text = 'limit of {} of each commanded joint, or one value for all [rad/s{} or m/s{}]'
-    add('--velocity', text.format('velocity', '', ''), _positive, 'V', nargs='+')
-    add('--acceleration', text.format('acceleration', '^2', '^2'), _positive, 'A', nargs='+')
+    add('--velocity', text.format('velocity', '', ''), output.positive, 'V', nargs='+')
+    add('--acceleration', text.format('acceleration', '^2', '^2'), output.positive, 'A', nargs='+')
     add('--reach', 'also write a task: bring the last link to a point', Path, 'TASK.yaml')
     add('--scene', 'for a URDF: MJCF file to write, beside a folder of meshes', Path, 'SCENE.xml')
     kinds = ('velocity', 'position')
@@ -116,10 +116,3 @@ def _convert(options: argparse.Namespace) -> Path:
     urdf_import.write(conversion, options.scene)
     scene_file: Path = options.scene
     return scene_file
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0.0 < value < float('inf'):
-        raise argparse.ArgumentTypeError(f'found {text!r}, expected a number above 0')
-    return value

@@ -1,6 +1,6 @@
 """Errors of this package. Messages state the value found and the values allowed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 import difflib
 import importlib
 from types import ModuleType
@@ -99,6 +99,12 @@ def unknown(what: str, name: object, available: Iterable[str]) -> str:
     close = closest(name, names)
     hint = f' (did you mean {close!r}?)' if close else ''
     return f'unknown {what} {name!r}{hint}; available: {", ".join(names) or "none"}'
+
+
+def abbreviate(names: Sequence[str], most: int = 5) -> str:
+    """Return names for a message: all, or the first ones and how many others there are."""
+    more = f' and {len(names) - most} others' if len(names) > most else ''
+    return ', '.join(names[:most]) + more
 
 
 def prefix_errors(where: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

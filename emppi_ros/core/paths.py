@@ -93,10 +93,17 @@ def find_scene(name: str, beside: Path | None = None, root: str = '') -> SceneFi
     raise ConfigError(unknown('scene', name, listed))
 
 
-def _in_package(package: str, name: str) -> SceneFile:
-    """Return a file of an installed Python package."""
+def ros_package_folders(package: str) -> Iterator[Path]:
+    """Yield the folders that a ROS package has in the workspaces that are sourced."""
     for prefix in filter(None, os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)):
-        if os.path.isfile((folder := Path(prefix) / 'share' / package) / name):
+        if os.path.isdir(folder := Path(prefix) / 'share' / package):
+            yield folder
+
+
+def _in_package(package: str, name: str) -> SceneFile:
+    """Return a file of a ROS package, or of an installed Python package."""
+    for folder in ros_package_folders(package):
+        if os.path.isfile(folder / name):
             return SceneFile(folder / name, folder)
     spec = importlib.util.find_spec(package) if package.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:

@@ -100,18 +100,7 @@ def _set_size(
 ) -> None:
     """Write a size of a primitive geom, and the boxes and spheres around it; its mass stays."""
     expand('geom_size')[:, index, element] = values
-    size = expand('geom_size')[:, index]
-    shape, (a, b, c) = int(model.geom_type[index]), size.T
-    boxes = {
-        _GEOM.mjGEOM_SPHERE.value: (a, a, a),
-        _GEOM.mjGEOM_CAPSULE.value: (a, a, a + b),
-        _GEOM.mjGEOM_CYLINDER.value: (a, a, b),
-        _GEOM.mjGEOM_ELLIPSOID.value: (a, b, c),
-        _GEOM.mjGEOM_BOX.value: (a, b, c),
-    }
-    if shape not in boxes:  # `size_elements` says so before
-        return
-    half = np.stack(boxes[shape], axis=-1)
+    half = expand('geom_size')[:, index] @ _HALVES[int(model.geom_type[index])]
     expand('geom_aabb')[:, index, 3:] = half
     reach = np.linalg.norm(half, axis=-1)
     grown = np.maximum(reach - model.geom_rbound[index], 0.0)
@@ -124,7 +113,7 @@ def _set_size(
 
 def size_elements(model: mujoco.MjModel, geom: int) -> int:
     """Return how many sizes the shape of a geom has; 0 for meshes, planes and height fields."""
-    return _SIZES.get(int(model.geom_type[geom]), 0)
+    return int(np.any(_HALVES.get(int(model.geom_type[geom]), np.zeros((3, 3))), axis=1).sum())
 
 
 def _spring(model: mujoco.MjModel, index: int) -> int:
@@ -142,12 +131,12 @@ def _set_gravity(
 
 
 _GEOM = mujoco.mjtGeom
-_SIZES = {
-    _GEOM.mjGEOM_SPHERE.value: 1,
-    _GEOM.mjGEOM_CAPSULE.value: 2,
-    _GEOM.mjGEOM_CYLINDER.value: 2,
-    _GEOM.mjGEOM_ELLIPSOID.value: 3,
-    _GEOM.mjGEOM_BOX.value: 3,
+_HALVES = {  # sizes @ this matrix: half sides of the box around a shape
+    _GEOM.mjGEOM_SPHERE.value: np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]),
+    _GEOM.mjGEOM_CAPSULE.value: np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]),
+    _GEOM.mjGEOM_CYLINDER.value: np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]),
+    _GEOM.mjGEOM_ELLIPSOID.value: np.eye(3),
+    _GEOM.mjGEOM_BOX.value: np.eye(3),
 }
 _MASS = Access(_elements('body_mass').read, _set_mass)
 _INERTIA = Access(lambda model, i, _: float(model.body_inertia[i].max()), _set_inertia)

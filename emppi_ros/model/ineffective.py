@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.errors import abbreviate
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 
@@ -148,5 +149,4 @@ def _list(model: mujoco.MjModel, names: Sequence[str], geoms: npt.NDArray[np.int
     texts = list(
         dict.fromkeys(names[g] or f'geoms of {bodies[model.geom_bodyid[g]]}' for g in geoms)
     )
-    more = f' and {len(texts) - 3} others' if len(texts) > 3 else ''
-    return ', '.join(texts[:3]) + more
+    return abbreviate(texts, 3)

@@ -218,6 +218,11 @@ def actuators_of(model: mujoco.MjModel, joint: int) -> list[int]:
     return np.flatnonzero(by_joint & (model.actuator_trnid[:, 0] == joint)).tolist()
 
 
+def free_bodies(model: mujoco.MjModel) -> list[str]:
+    """Return the names of bodies with a free joint; unnamed bodies have ''."""
+    return [names(model, 'body')[body] for body in model.jnt_bodyid[model.jnt_type == FREE]]
+
+
 def start(model: mujoco.MjModel) -> npt.NDArray[np.float64]:
     """Return the first keyframe, else qpos0, with joints moved into their ranges (nq,)."""
     qpos = np.array(model.key_qpos[0] if model.nkey else model.qpos0)

@@ -18,11 +18,11 @@ import mujoco
 import numpy as np
 
 from emppi_ros.core.arrays import Array
+from emppi_ros.core.config import UNBOUNDED
 from emppi_ros.core.pose import IDENTITY, Pose
 from emppi_ros.model import scene
 from emppi_ros.model.link_tree import FIXED, FREE, HINGE, Link
 
-_UNLIMITED = 1e6  # rad, m, per second, N or Nm: a URDF needs numbers
 _SHOWN_GROUPS = 3  # of geoms: 0 to 2, as in MuJoCo's viewer
 _PLANE_M = 0.001  # thickness
 _GEOM = mujoco.mjtGeom
@@ -33,8 +33,8 @@ class UrdfLimits(NamedTuple):
 
     lower: float
     upper: float
-    velocity: float = _UNLIMITED
-    effort: float = _UNLIMITED
+    velocity: float = UNBOUNDED
+    effort: float = UNBOUNDED
 
 
 class _Geometry(NamedTuple):
@@ -117,7 +117,7 @@ def _add_joint(
         if kind != 'continuous':
             written |= {'lower': bounds.lower, 'upper': bounds.upper}
         for key, value in written.items():
-            written[key] = min(max(float(value), -_UNLIMITED), _UNLIMITED)
+            written[key] = min(max(float(value), -UNBOUNDED), UNBOUNDED)
         ET.SubElement(joint, 'limit', {key: repr(value) for key, value in written.items()})
     return joint
 

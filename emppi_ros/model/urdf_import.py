@@ -2,11 +2,11 @@
 Convert a URDF to an MJCF scene that a robot can be simulated in.
 
 MuJoCo reads links, joints, inertias and shapes. This module finds the meshes of `package://`, adds
-a servo to each joint, and holds the weight of the arm as the controllers of robots do. What it has
-to leave out or assume is said in sentences.
+a servo to each joint, and holds the weight of the arm as the controllers of robots do. Notes say
+what it leaves out or assumes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 import os
 from pathlib import Path
 import shutil
@@ -16,7 +16,8 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
-from emppi_ros.core.errors import SceneError
+from emppi_ros.core import paths
+from emppi_ros.core.errors import SceneError, abbreviate
 from emppi_ros.model import scene
 
 MAX_CHARACTERS = 10_000_000
@@ -134,7 +135,7 @@ def _resolve_meshes(
         if files:
             notes.append(
                 f'{kind} shapes are left out, since MuJoCo reads meshes of {", ".join(_READABLE)} '
-                f'only: {_list(sorted(files))}; convert these files to keep them'
+                f'only: {abbreviate(sorted(files))}; convert these files to keep them'
             )
     return meshes
 
@@ -171,9 +172,7 @@ def _package_folders(package: str, path: Path, packages: Mapping[str, Path]) -> 
     """Yield the folders that a ROS package may be in: as given, installed, or above a file."""
     if package in packages:
         yield packages[package].absolute()
-    for prefix in filter(None, os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)):
-        if os.path.isdir(folder := Path(prefix) / 'share' / package):
-            yield folder
+    yield from paths.ros_package_folders(package)
     for parent in path.absolute().parents:
         if parent.name == package:
             yield parent
@@ -198,7 +197,8 @@ def _repair_inertias(root: ElementTree.Element, notes: list[str]) -> None:
         links.append(link.get('name', ''))
     if links:
         notes.append(
-            f'principal moments that are not positive are {_LEAST_KG_M2:g} kg m^2: {_list(links)}'
+            f'principal moments that are not positive are {_LEAST_KG_M2:g} kg m^2: '
+            f'{abbreviate(links)}'
         )
 
 
@@ -286,9 +286,4 @@ def _exclude_touching(spec: mujoco.MjSpec, model: mujoco.MjModel, notes: list[st
         spec.add_exclude(bodyname1=names[first], bodyname2=names[second])
     if pairs:
         texts = sorted(f'{names[first]} and {names[second]}' for first, second in pairs)
-        notes.append(f'bodies that touch at the start never collide: {_list(texts)}')
-
-
-def _list(names: Sequence[str]) -> str:
-    more = f' and {len(names) - 5} others' if len(names) > 5 else ''
-    return ', '.join(names[:5]) + more
+        notes.append(f'bodies that touch at the start never collide: {abbreviate(texts)}')

@@ -213,7 +213,7 @@ def track(
             prefix_errors(video.joints_from, tracker.tracked.move_robot, joints)
         first = tracker.poses
         estimates.append(tracker.track(moment, image, mask))
-        missing = [k for k, one in enumerate(estimates[-1]) if one.status != TRACKED]
+        missing = [k for k, estimate in enumerate(estimates[-1]) if estimate.status != TRACKED]
         if set(missing) - set(causes):
             whole = tracker.tracked.prepare(-np.inf, moment, image, mask)
             texts = loss.explain_losses(tracker.tracked, file.names, first, whole)

@@ -24,7 +24,7 @@ def find(robot: Robot, model: mujoco.MjModel, tracked: Collection[str]) -> dict[
     within their range. `tracked` are the bodies of objects.
     """
     try:
-        commanded = commanded_actuators(robot, model)
+        free = _free_actuators(robot, model)
         measured = {scene.find(model, 'joint', name) for name in robot.joints}
     except SceneError:
         return {}  # `bind` raises it, with its place in the files
@@ -32,28 +32,22 @@ def find(robot: Robot, model: mujoco.MjModel, tracked: Collection[str]) -> dict[
         prefix_errors('robot: held', scene.find_scalar, model, name): position
         for name, position in robot.held.items()
     }
+    bodies = scene.names(model, 'body')  # what is not among them is refused later
     measured |= {
-        int(model.body_jntadr[scene.find(model, 'body', body)])
-        for body in tracked
-        if mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, body)
-        >= 0  # else it is refused later
+        int(model.body_jntadr[bodies.index(body)]) for body in tracked if body and body in bodies
     }
     if wrong := measured & held.keys():
         name = scene.names(model, 'joint')[wrong.pop()]
         raise SceneError(f'robot: held: {name!r} is measured: remove it here or from `joints`')
-    free = [actuator for actuator in range(model.nu) if actuator not in commanded]
     driven = {joint for actuator in free for joint in driven_joints(model, actuator)}
     links = {int(model.jnt_bodyid[scene.find(model, 'joint', name)]) for name in robot.joints}
     groups = {_group(model, joint, links) for joint in driven - measured}
-    qpos = model.key_qpos[0] if model.nkey else model.qpos0
+    qpos = scene.start(model)
     for joint in range(model.njnt):
         if joint in measured or joint in held or not scene.is_scalar(model, joint):
             continue
         if _group(model, joint, links) in groups:
-            position = float(qpos[model.jnt_qposadr[joint]])
-            if model.jnt_limited[joint]:
-                position = float(np.clip(position, *model.jnt_range[joint]))
-            held[joint] = position
+            held[joint] = float(qpos[model.jnt_qposadr[joint]])
     return held
 
 
@@ -65,9 +59,7 @@ def hold_actuators(robot: Robot, model: mujoco.MjModel, qpos: Array) -> dict[str
     pose `qpos` (nq,): the present length for a position servo, 0 for others. Afterwards their
     entries of `ctrl` have no effect.
     """
-    commanded = commanded_actuators(robot, model)
-    free = [actuator for actuator in range(model.nu) if actuator not in commanded]
-    if not free:
+    if not (free := _free_actuators(robot, model)):
         return {}
     lengths, held = _lengths(model, qpos), {}
     for actuator in free:
@@ -90,6 +82,12 @@ def hold_actuators(robot: Robot, model: mujoco.MjModel, qpos: Array) -> dict[str
         model.actuator_gaintype[actuator] = _FIXED
         held[scene.names(model, 'actuator')[actuator] or f'actuator {actuator}'] = control
     return held
+
+
+def _free_actuators(robot: Robot, model: mujoco.MjModel) -> list[int]:
+    """Return the actuators that no command drives; SceneError as of `commanded_actuators`."""
+    commanded = commanded_actuators(robot, model)
+    return [actuator for actuator in range(model.nu) if actuator not in commanded]
 
 
 def _lengths(model: mujoco.MjModel, qpos: Array) -> Array:

@@ -1,6 +1,8 @@
 """Write the YAML file of a robot from its model."""
 
 from collections.abc import Sequence
+import dataclasses
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -26,9 +28,8 @@ def describe(
 
     ConfigError names the limits that are missing, and the joints that they are for.
     """
-    qpos = scene.start(model)
-    robot = robot_from_model.describe(model, qpos, name, arm_only=True)
-    joints, missing = robot.commanded, []
+    robot = robot_from_model.describe(model, scene.start(model), name, arm_only=True)
+    joints, missing, limits = robot.commanded, [], dict[str, Any]()
     for key, values in (('velocity', velocity), ('acceleration', acceleration)):
         if not values:
             if key == 'acceleration' or robot.command != 'velocity':  # else that of the controls
@@ -38,14 +39,14 @@ def describe(
                 f'--{key}: {len(values)} values, expected 1 or {len(joints)}, in the order '
                 f'{", ".join(joints)}'
             )
+        else:
+            limits[key] = tuple(values) if len(values) > 1 else tuple(values) * len(joints)
     if missing:
         raise ConfigError(
             f'{" and ".join(missing)}: missing; a model has no such limits: give those of the '
             f'data sheet, one value for all or one for each of {", ".join(joints)}'
         )
-    return robot_from_model.describe(
-        model, qpos, name, velocity or (), acceleration or (), arm_only=True
-    )
+    return dataclasses.replace(robot, limits=dataclasses.replace(robot.limits, **limits))
 
 
 def name_of(model: mujoco.MjModel) -> str:

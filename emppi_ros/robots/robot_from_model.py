@@ -1,17 +1,16 @@
 """Describe the robot of a compiled model: joints, command, home and limits."""
 
 from collections import Counter
-from collections.abc import Sequence
 
 import mujoco
 import numpy as np
 
 from emppi_ros.core.arrays import Array
+from emppi_ros.core.config import UNBOUNDED
 from emppi_ros.core.errors import SceneError
 from emppi_ros.model import scene
 from emppi_ros.robots.robot import JointLimits, PositionLimits, Robot, command_of
 
-UNLIMITED = 1e6  # rad or m, of joints without a range
 _FASTEST = 100.0  # rad/s or m/s, of joints whose model has no limit of velocity
 _RISE_S = 0.05  # from rest to the limit of velocity
 _JOINT = mujoco.mjtTrn.mjTRN_JOINT.value
@@ -21,8 +20,6 @@ def describe(
     model: mujoco.MjModel,
     qpos: Array,
     name: str,
-    velocity: Sequence[float] = (),
-    acceleration: Sequence[float] = (),
     arm_only: bool = False,
 ) -> Robot:
     """
@@ -31,8 +28,8 @@ def describe(
     It is commanded through all actuators of the kind that most of them have: positions, velocities
     or efforts; others are held (see `held_joints`). All hinges and slides are measured, or with
     `arm_only` those that are commanded, without tools, whose joints are coupled. Limits are those
-    of joints and controls; `velocity` and `acceleration` are per commanded joint, or one value for
-    all, and by default hardly bind.
+    of joints and controls; those of velocity, unless it is commanded, and of acceleration hardly
+    bind.
     SceneError if the model has no actuators, or lacks a name or a range of controls.
     """
     if not model.nu:
@@ -68,12 +65,6 @@ def describe(
         lower, upper = np.minimum(lower, at), np.maximum(upper, at)
     largest = np.abs(control).min(axis=1)  # on either side of zero
     fastest = largest if command == 'velocity' else np.full(len(driven), _FASTEST)
-    velocities = np.broadcast_to(np.array(velocity), len(driven)) if len(velocity) else fastest
-    accelerations = (
-        np.broadcast_to(np.array(acceleration), len(driven))
-        if len(acceleration)
-        else velocities / _RISE_S
-    )
     return Robot(
         name=name,
         joints=tuple(names[j] for j in joints),
@@ -82,8 +73,8 @@ def describe(
         home=tuple(qpos[model.jnt_qposadr[joints]].tolist()),
         limits=JointLimits(
             PositionLimits(tuple(lower.tolist()), tuple(upper.tolist())),
-            tuple(velocities.tolist()),
-            tuple(accelerations.tolist()),
+            tuple(fastest.tolist()),
+            tuple((fastest / _RISE_S).tolist()),
             effort=tuple(largest.tolist()) if command == 'effort' else (),
         ),
         dynamics_factor=1.0,
@@ -116,7 +107,7 @@ def _name(model: mujoco.MjModel, actuator: int, joint: int) -> str:
 def _range(model: mujoco.MjModel, joint: int) -> tuple[float, float]:
     """Return the range of a joint [rad or m]; a wide one if it has none."""
     if joint < 0 or not model.jnt_limited[joint]:
-        return -UNLIMITED, UNLIMITED
+        return -UNBOUNDED, UNBOUNDED
     low, high = model.jnt_range[joint].tolist()
     return low, high
 

@@ -140,8 +140,7 @@ def from_model(
             raise ConfigError(f'truth: {unknown("parameter", key, entries)}')
         fixed = isinstance(value, (int, float))
         truths[key] = Prior('fixed', value=float(value)) if fixed else value
-    free = [model.body(i).name for i in model.jnt_bodyid[model.jnt_type == scene.FREE]]
-    tracked = {topic_name(body): {'body': body} for body in free}
+    tracked = {topic_name(body): {'body': body} for body in scene.free_bodies(model)}
     # built like a YAML file, so that every value is checked
     data = {
         'name': name,
@@ -204,7 +203,7 @@ def _planner(model: mujoco.MjModel, robot: Robot) -> dict[str, Any]:
     step_s = substeps * float(model.opt.timestep)
     limits = robot.control_limits(step_s)
     spread = (limits.upper - limits.lower) / 8.0
-    spread = np.where(spread < robot_from_model.UNLIMITED / 8.0, spread, _NOISE)
+    spread = np.where(spread < config.UNBOUNDED / 8.0, spread, _NOISE)
     return {
         'models': 16,
         'rollouts': 8,

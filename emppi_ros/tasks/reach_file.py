@@ -79,10 +79,7 @@ def _goal(robot: Robot, model: mujoco.MjModel, body: int) -> Array:
 
 def _objects(model: mujoco.MjModel) -> str:
     """Return the YAML of free bodies, which are tracked."""
-    bodies = [
-        scene.names(model, 'body')[model.jnt_bodyid[joint]]
-        for joint in np.flatnonzero(model.jnt_type == scene.FREE)
-    ]
+    bodies = scene.free_bodies(model)
     if '' in bodies:
         raise SceneError('--reach: a body with a free joint needs a name')
     lines = [f'  {topic_name(body)}: {{body: {body}}}\n' for body in bodies]

@@ -202,11 +202,11 @@ def contradictions(
         moments = drawn[:, 1:4]
         stored = drawn[:, :1] * scene_body[1:4] / scene_body[0]
         spread = np.hypot(moments.std(axis=0), np.finfo(float).tiny)
-        apart = np.abs(np.median(stored, axis=0) - np.median(moments, axis=0))
-        apart *= [('body_ipos', axis) not in named for axis in range(3)]
-        most = int(np.argmax(apart / spread))
-        share = apart[most] / np.max(np.abs(np.median(moments, axis=0)))
-        if apart[most] > _CONTRADICTION * spread[most] and share > _LEAST_SHARE:
+        difference = np.abs(np.median(stored, axis=0) - np.median(moments, axis=0))
+        difference *= [('body_ipos', axis) not in named for axis in range(3)]
+        most = int(np.argmax(difference / spread))
+        share = difference[most] / np.max(np.abs(np.median(moments, axis=0)))
+        if difference[most] > _CONTRADICTION * spread[most] and share > _LEAST_SHARE:
             field = f'{{field: body_ipos, of: {part.name}, element: {most}}}'
             yield part.name, field, moments[:, most], stored[:, most]
 

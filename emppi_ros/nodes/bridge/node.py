@@ -16,7 +16,7 @@ from std_srvs.srv import SetBool
 from emppi_ros.bridge import faults
 from emppi_ros.bridge.commander import BridgeConfig
 from emppi_ros.bridge.faults import Fault
-from emppi_ros.bridge.monitors import MonitorConfig
+from emppi_ros.bridge.monitors import NEVER, MonitorConfig
 from emppi_ros.bridge.state_machine import Phase
 from emppi_ros.core import config as task_config
 from emppi_ros.core.errors import ArmError, ConfigError, EmppiError, unknown
@@ -33,7 +33,6 @@ from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.schema import StageConfig, TaskFile
 
 _STATE_CHECK_S = 0.05  # between two checks for a change of state, which is published at once
-_NEVER = 1e9  # rad/s or m/s: a tolerance that is never exceeded
 _LOG_S = 2.0  # between two warnings of a kind
 _GRAPH_CHECK_S = 0.2  # between two checks of the graph
 # may be set while the bridge is not armed
@@ -91,13 +90,13 @@ class BridgeNode(TaskFollowerNode):
         except EmppiError:
             self.follow.release()  # another task may have another robot
             raise
-        monitors = self._monitor_config
+        thresholds = self._monitor_config
         # `residual_monitor: false` is about `emppi run`: here, a push is as on the robot
         lags = task.simulation.residual_monitor is None and not task.follows_in_simulation
         if lags and not config.hardware:
-            monitors = replace(monitors, residual_rad_per_s=_NEVER)
+            thresholds = replace(thresholds, residual_rad_per_s=NEVER)
         self.command_loop = CommandLoop(
-            self, task, backend, self._command_clock, self._config, monitors
+            self, task, backend, self._command_clock, self._config, thresholds
         )
         self.graph = GraphMonitor(self, task.robot, backend, self.command_loop.joints_profile)
         self._logged_rejections = 0

@@ -263,8 +263,8 @@ class TrackerNode(TaskFollowerNode):
             keep = functools.partial(depth_messages.add_transforms, self._moving)
             self._tf = PolledSubscription(self, interfaces.TFMessage, TF, keep, qos.SENSOR)
         self._tf.poll()
-        known = self._moving | self._transforms
-        return depth_messages.find_pose(known.get, frame, self._frame)
+        transforms = self._moving | self._transforms
+        return depth_messages.find_pose(transforms.get, frame, self._frame)
 
     def _adapt(self, message: Image, tracker: PartTracker) -> PartTracker:
         """Return a tracker for images of another size, too; PoseError if the camera moves."""
