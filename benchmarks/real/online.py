@@ -175,12 +175,12 @@ def replay(task: Task, states: JointStates, sd: Array, seed: int = 0) -> BeliefR
         updates += 1
     if not snapshots:
         raise IdentificationError(f'the belief was never updated: {session.error or "too short"}')
-    monitor, belief = session.filter.monitor, session.filter.belief
+    judgement = session.filter.judgement
     found = {
-        'misfit': monitor.misfit,
-        'outside of its prior': monitor.out_of_prior(belief),
-        'not identifiable': monitor.unidentifiable(belief),
-        'collapsed': monitor.collapsed(belief),
+        'misfit': session.filter.monitor.misfit,
+        'outside of its prior': judgement.out_of_prior,
+        'not identifiable': judgement.unidentifiable,
+        'collapsed': judgement.collapsed,
     }
     flags = tuple(f'{what}: {", ".join(names)}' for what, names in found.items() if names)
     return BeliefReplay(snapshots, flags, sd)

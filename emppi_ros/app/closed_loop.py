@@ -34,6 +34,7 @@ from emppi_ros.tracking.camera import Camera
 
 CONTROLLERS = ('emppi', 'mppi-true', 'mppi-nominal', 'mppi-mean', 'mppi-wrong', 'no-update')
 _FRAME_RATE_HZ = 50.0  # of success checks and recorded frames
+_FLAGS = 'out_of_prior', 'unidentifiable'  # of parameters
 
 
 class ClosedLoop:
@@ -329,10 +330,9 @@ def single_model(task: Task, controller: str, truth: Array) -> Array | None:
 def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]:
     """Return the summary of a run: the JSON object that `emppi run --json` prints."""
     trace, task = loop.trace, loop.task
-    belief, monitor = loop.filter.belief, loop.filter.monitor
-    outside, unidentifiable = monitor.out_of_prior(belief), monitor.unidentifiable(belief)
+    belief, judgement = loop.filter.belief, loop.filter.judgement
     rows = {
-        name: row | {'out_of_prior': name in outside, 'unidentifiable': name in unidentifiable}
+        name: row | {flag: name in getattr(judgement, flag) for flag in _FLAGS}
         for name, row in belief_monitor.parameter_summary(task, belief, trace.truth).items()
     }
     plan_ms = 1e3 * np.array(trace.plan_s or [np.nan])
@@ -353,8 +353,8 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
         **({'attempts': attempts} if trace.attempts else {}),
         'final_error': trace.frames[-1].error,
         'parameters': rows,
-        'misfit': list(monitor.misfit),
-        'collapsed': monitor.collapsed(belief),
+        'misfit': list(loop.filter.monitor.misfit),
+        'collapsed': judgement.collapsed,
         'reinjected': trace.degenerate,
         'changes': [
             {'parameter': change.parameter, 'time_s': round(change.stamp, 3)}

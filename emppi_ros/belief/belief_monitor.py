@@ -1,11 +1,10 @@
 """
-Diagnostics of a belief: innovations, misfit, and identifiability (docs/diagnostics.md).
+Diagnostics of a belief: innovations, misfit, and what is known of each parameter.
 
-Normalized innovations of a consistent belief have mean 0 and variance 1 (Bar-Shalom, Li and
-Kirubarajan, *Estimation with Applications to Tracking and Navigation*, 2001, section 5.4).
-Converged particles prove nothing, so identifiability is that of predictions: the information of
-all measurements and that of the prior bound the posterior standard deviation from below (Van Trees
-inequality; Rothenberg, Econometrica 1971).
+docs/diagnostics.md describes them. Normalized innovations of a consistent belief have mean 0 and
+variance 1 (Bar-Shalom, Li and Kirubarajan, *Estimation with Applications to Tracking and
+Navigation*, 2001, section 5.4). Converged particles prove nothing: a parameter is identifiable if
+the information of all measurements leaves less than its prior (Rothenberg, Econometrica 1971).
 """
 
 from collections import deque
@@ -14,36 +13,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emppi_ros.belief.measurement_model import LONGEST_S, Deviation, Predictor
+from emppi_ros.belief.measurement_model import Deviation, LearnedNoise
 from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array, Bools
-from emppi_ros.model.ensemble import State
-from emppi_ros.priors.distributions import to_bounded, to_unbounded
 from emppi_ros.priors.joint_prior import JointPrior
 from emppi_ros.priors.particles import Belief
-from emppi_ros.state.estimator import Observation
-from emppi_ros.state.time_series import Commands
 from emppi_ros.tasks.task import Task
 
-_CHAIN = 20  # updates in which models start from their own predictions, as particles do
-_PERIOD = 3  # evaluate one chain out of three, for a third of the cost
-# updates per evaluated one; the first of a chain has no prediction to evaluate
-_SCALE = _PERIOD * _CHAIN / (_CHAIN - 1)
 _MIN_UPDATES = 100  # before a parameter is reported as unidentifiable or collapsed
 _MIN_FIT_UPDATES, _MIN_FIT_S = 25, 1.0  # before errors are reported as a misfit
-_PERSISTENT = 12  # successive updates with correlated errors: a jump correlates fewer
 _TAIL, _WIDE_TAIL = 0.01, 0.05  # probabilities, at either end of a prior
 _WINDOW = 200  # updates: a few seconds
 _MAX_MEAN_SQUARE = 2.0  # of normalized innovations; that of a consistent belief is 1
 UNIDENTIFIABLE = 0.9  # of the prior's standard deviation remaining
-_WIDE = 0.5  # of the prior's sd: more than particles narrow by chance
 SMALLEST = 1e-3  # sd, as a fraction of the prior's: no model of a robot is right to so many digits
-_COLLAPSED = 0.1  # of the sd that measurements leave; learned errors may justify a third of it
+_UNCHANGED = 0.75  # of the prior's sd: what fifty draws from it have at least
+_COLLAPSED = 0.5  # of the sd that measurements leave
 _MAX_LEARNED = 4.0  # learned variance of errors: twice the configured standard deviation
-_MAX_INFLATION = 2.5  # of the variance of scores, which right models hardly reach
 _CLEARED = 0.75  # of its limit, below which a mean square is no longer a misfit
-_STEP = 0.5  # of the prior's standard deviation, up and down: enough to change contacts
-_GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)  # spreads the chains evenly over the particles
 
 
 def normalized_innovations(
@@ -99,16 +86,16 @@ class InnovationStatistics:
 
 def learned_excess(deviations: Sequence[Deviation], variance: Array) -> dict[str, float]:
     """
-    Return the mean learned variance of each quantity, in units of its limit.
+    Return the largest learned variance of each quantity, in units of its limit.
 
     `variance` (N,) is that of all values of `deviations`, in their order, in units of the
-    configured one.
+    configured one; correlated errors have a larger one (`NoiseScale.persistent`).
     """
     quantities = np.repeat(
         [one.quantity for one in deviations], [one.values.shape[1] for one in deviations]
     )
     return {
-        quantity: float(variance[quantities == quantity].mean()) / _MAX_LEARNED
+        quantity: float(variance[quantities == quantity].max()) / _MAX_LEARNED
         for quantity in dict.fromkeys(one.quantity for one in deviations)
     }
 
@@ -116,20 +103,6 @@ def learned_excess(deviations: Sequence[Deviation], variance: Array) -> dict[str
 def misfit(excess: Mapping[str, float], before: Sequence[str]) -> list[str]:
     """Return the names whose `excess` is above 1, of those `before` until it is well below 1."""
     return [name for name, one in excess.items() if one > (_CLEARED if name in before else 1.0)]
-
-
-def remaining_sd(information: Array, correlation: Array) -> Array:
-    """
-    Return the posterior standard deviation of each parameter (P,), as a fraction of its prior's.
-
-    `information` (P, P) is about parameters in units of their prior's standard deviation;
-    `correlation` (P, P) is that of the prior, and may be singular.
-    """
-    # (C^-1 + F)^-1 = C^1/2 (1 + C^1/2 F C^1/2)^-1 C^1/2 avoids the inverse of C
-    values, vectors = np.linalg.eigh(correlation)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    inner = np.eye(len(information)) + root @ information @ root
-    return np.sqrt(np.maximum(np.diag(root @ np.linalg.solve(inner, root)), 0.0))
 
 
 def unresolved(prior: JointPrior, belief: Belief) -> list[str]:
@@ -148,12 +121,13 @@ def parameter_summary(task: Task, belief: Belief, truth: Array) -> dict[str, dic
     }
 
 
-class LearnedNoise(NamedTuple):
-    """Learned noise of N compared values, and of the scores of P parameters."""
+class Judgement(NamedTuple):
+    """What is known of each parameter; a parameter has at most one of the flags."""
 
-    variance: Array  # (N,) in units of the configured one
-    independent: Array  # (N,) variance of independent errors that weigh as much
-    inflation: Array  # (P,) variance of scores, in units of what the likelihood implies
+    remaining: Array  # (P,) sd that the measurements leave, as a fraction of the prior's
+    unidentifiable: list[str]  # parameters about which nothing is known beyond the prior
+    collapsed: list[str]  # with a belief that is narrower than the measurements justify
+    out_of_prior: list[str]  # with a belief that contradicts its prior
 
 
 class BeliefMonitor:
@@ -161,147 +135,61 @@ class BeliefMonitor:
 
     updates: int
     diverged: int  # predictions
-    # quantities whose errors the model does not explain, such as `joint_velocity`, and parameters
-    # that could reduce errors that persist
-    misfit: list[str]
+    misfit: list[str]  # quantities whose errors the model does not explain
 
     def __init__(self, task: Task) -> None:
-        """Create two models for each uncertain parameter."""
+        """Start without updates."""
         self._task = task
-        self._varied = np.flatnonzero(task.prior.spread > 0.0)
-        self._predictor = Predictor(task, max(1, 2 * len(self._varied)), threads=1)
-        self._last: tuple[float, State] | None = None
+        self._varied = task.prior.spread > 0.0
         self.reset()
 
     def reset(self) -> None:
         """Discard all statistics."""
-        count = len(self._task.parameters)
         self.updates = self.diverged = 0
         self.misfit = []
         self._first: float | None = None  # s, of the first update
-        self._inflated = np.zeros(count, dtype=np.intp)  # successive updates
         self.innovations = InnovationStatistics()
-        self.information = np.zeros((count, count))
-        self.restart()
-
-    def restart(self) -> None:
-        """Start again from the next measurement, as after a jump."""
-        self._last = None
-
-    def tune(self, task: Task) -> None:
-        """Use the tuned parameters of the same task."""
-        self._task = task
-        self._predictor.tune(task)
-
-    def activate(self, equalities: Sequence[int]) -> None:
-        """Predict with these equality constraints active: a stage's grasp."""
-        self._predictor.activate(equalities)
 
     def add(
         self,
         belief: Belief,
         deviations: Sequence[Deviation],
         stamp: float,
-        observation: Observation,
-        commands: Commands,
         learned: LearnedNoise | None = None,
     ) -> None:
         """Add an update, given the belief before it and the particles' deviations."""
         self.innovations.add(normalized_innovations(belief.log_weights, deviations))
         diverged = [~np.isfinite(one.values).all(axis=1) for one in deviations]
         self.diverged += int(np.any(diverged, axis=0).sum()) if diverged else 0
-        if len(self._varied) and self.updates // _CHAIN % _PERIOD == 0:
-            self._add_information(belief, stamp, observation, commands)
         self.updates += 1
-        self._judge_fit(deviations, stamp, learned)
-
-    def _judge_fit(
-        self, deviations: Sequence[Deviation], stamp: float, learned: LearnedNoise | None
-    ) -> None:
-        """Update `misfit` from the learned noise; without it, from innovations."""
         self._first = stamp if self._first is None else min(self._first, stamp)
         if self.updates < _MIN_FIT_UPDATES or stamp - self._first < _MIN_FIT_S:
             return  # the belief still learns
         if learned is None:
             excess = self.innovations.excess
         else:
-            excess = learned_excess(deviations, learned.independent)
-            inflation = learned.inflation / _MAX_INFLATION
-            self._inflated = np.where(inflation > 1.0, self._inflated + 1, 0)
-            for i, parameter in enumerate(self._task.parameters):
-                if self._inflated[i] >= _PERSISTENT or parameter.name in self.misfit:
-                    excess[parameter.name] = float(inflation[i])
+            excess = learned_excess(deviations, learned.persistent)
         self.misfit = misfit(excess, self.misfit)
 
-    @property
-    def remaining(self) -> Array:
-        """Remaining fraction (P,) of each prior standard deviation; 1 means no information."""
-        fractions = np.ones(len(self._task.parameters))
-        rows = np.ix_(self._varied, self._varied)
-        prior = self._task.prior.correlation[rows]
-        fractions[self._varied] = remaining_sd(self.information[rows], prior)
-        return fractions
+    def judge(self, belief: Belief, remaining: Array) -> Judgement:
+        """
+        Return what is known of each parameter.
 
-    def out_of_prior(self, belief: Belief) -> list[str]:
-        """Return the parameters whose belief contradicts its prior (Evans and Moshonov 2006)."""
+        `remaining` (P,) is the sd that the information of the filter leaves, as a fraction of the
+        prior's. Too early, and of a belief that is no wider than that, nothing is said. A belief
+        contradicts its prior if its mean is in a tail of it (Evans and Moshonov 2006).
+        """
+        spread = self._task.prior.relative_sd(belief)
+        late = self._varied & (self.updates >= _MIN_UPDATES)
+        unknown = late & (remaining > UNIDENTIFIABLE) & (spread > _UNCHANGED)
+        collapsed = late & (spread < _COLLAPSED * remaining)
         mean = weights.mean(belief.log_weights, belief.theta)
         excessive = any(excess > 1.0 for excess in self.innovations.excess.values())
-        limit = _WIDE_TAIL if excessive else _TAIL
-        return self._names(self._task.prior.tail_probability(mean) < limit)
-
-    def collapsed(self, belief: Belief) -> list[str]:
-        """Return the parameters whose belief is much narrower than measurements justify."""
-        if self.updates < _MIN_UPDATES:
-            return []
-        spread = self._task.prior.relative_sd(belief)
-        return self._names(spread < _COLLAPSED * self.remaining)
-
-    def unidentifiable(self, belief: Belief) -> list[str]:
-        """
-        Return the parameters about which the measurements contain almost no information.
-
-        A parameter that the belief knows much better than its prior is not among them: the filter
-        learns a smaller noise than the configured one, with which `information` is computed.
-        """
-        if self.updates < _MIN_UPDATES:
-            return []
-        wide = self._task.prior.relative_sd(belief) > _WIDE
-        return self._names((self.remaining > UNIDENTIFIABLE) & wide)
+        tail = self._task.prior.tail_probability(mean) < (_WIDE_TAIL if excessive else _TAIL)
+        outside = self._varied & tail & ~unknown & ~collapsed
+        return Judgement(remaining, *map(self._names, (unknown, collapsed, outside)))
 
     def _names(self, flags: Bools) -> list[str]:
-        """Return the names of the uncertain parameters with a flag (P,)."""
-        return [self._task.parameters[i].name for i in self._varied if flags[i]]
-
-    def _add_information(
-        self, belief: Belief, stamp: float, observation: Observation, commands: Commands
-    ) -> None:
-        """Add the information of models around a particle; each chain has another particle."""
-        predictor, last, self._last = self._predictor, self._last, None
-        if self.updates % _CHAIN == 0:
-            predictor.write(self._around(belief))
-            last = None
-        state = predictor.fit(observation)
-        if last is not None and 0.0 < stamp - last[0] <= LONGEST_S:
-            predicted = predictor.predict(last, stamp, commands)
-            deviations = predictor.compare(predicted, observation)
-            values = np.concatenate([one.values for one in deviations], axis=1)
-            if np.isfinite(values).all():  # no model diverged
-                up, down = np.split(values, 2)  # raised and lowered models
-                jacobian = np.zeros((values.shape[1], len(self._task.parameters)))
-                jacobian[:, self._varied] = (up - down).T / (2.0 * _STEP)
-                self.information += _SCALE * (jacobian.T @ jacobian)  # Fisher information
-            state = predictor.correct(predicted, observation, state, stamp - last[0])
-        self._last = stamp, state
-
-    def _around(self, belief: Belief) -> Array:
-        """Return a particle with each uncertain parameter raised (n, P), then lowered (n, P)."""
-        parameters, spread = self._task.parameters, self._task.prior.spread
-        level = (0.5 + self.updates // _CHAIN * _GOLDEN) % 1.0
-        cumulative = np.cumsum(np.exp(belief.log_weights))
-        chosen = min(np.searchsorted(cumulative, level * cumulative[-1]), len(cumulative) - 1)
-        middle = to_unbounded(parameters, belief.theta[chosen : chosen + 1])
-        z = np.repeat(middle, 2 * len(self._varied), axis=0)
-        rows, steps = np.arange(len(self._varied)), _STEP * spread[self._varied]
-        z[rows, self._varied] += steps
-        z[rows + len(rows), self._varied] -= steps
-        return to_bounded(parameters, z)
+        """Return the names of the parameters with a flag (P,)."""
+        pairs = zip(self._task.parameters, flags, strict=True)
+        return [parameter.name for parameter, flag in pairs if flag]

@@ -67,21 +67,15 @@ def start(prior: BlockPrior, count: int) -> Statistics:
 
 
 def reweight(
-    config: ResamplingConfig,
-    prior: BlockPrior,
-    belief: Belief,
-    log_likelihood: Array,
-    statistics: Statistics,
+    config: ResamplingConfig, prior: BlockPrior, belief: Belief, log_likelihood: Array
 ) -> tuple[Belief, float]:
     """Return a block's part of a belief after its log-likelihood (M,), and the power of that."""
-    if statistics.noise is not None:
-        log_likelihood = statistics.noise.power * log_likelihood
     block = Belief(belief.theta[:, prior.columns], belief.log_weights)
     return particles.update(config, block, log_likelihood)
 
 
 def learn(
-    dof: float,
+    dof: float | None,
     prior: BlockPrior,
     belief: Belief,
     power: float,
@@ -97,19 +91,22 @@ def learn(
     A fixed scale stays as it is. Diverged particles, whose errors are not finite, are ignored.
     """
     scale, fisher = statistics
-    if scale is None:
-        return statistics
     finite = np.isfinite(errors).all(axis=1) & np.isfinite(belief.log_weights)
     if finite.any():
         shares, errors = belief.log_weights[finite], errors[finite]
         z = prior.unbounded(belief.theta)[finite]
-        precision = noise.precision(scale, dof, shares, errors) / window
+        variance, each = (
+            (np.ones(errors.shape[1]),) * 2 if scale is None else (scale.variance, scale.power)
+        )
+        precision = noise.precision(variance, dof, shares, errors) / window
         jacobian = information.sensitivity(shares, z, errors, precision, prior.spread)
-        fisher = information.add(fisher, jacobian, power * scale.power * precision)
-        scale = noise.update(scale, dof, shares, errors, precision, jacobian, prior.spread, window)
-    lag = np.minimum(noise.lag(scale), 1.0) * prior.spread**2
-    if lag.any():
-        fisher = information.raise_variance(fisher, belief.log_weights, lag)
+        fisher = information.add(fisher, jacobian, power * each * precision)
+        if scale is not None and dof is not None:
+            scale = noise.update(scale, dof, shares, errors, precision, jacobian, prior.spread)
+    if scale is not None:
+        lag = np.minimum(noise.lag(scale), 1.0) * prior.spread**2
+        if lag.any():
+            fisher = information.raise_variance(fisher, belief.log_weights, lag)
     return Statistics(scale, fisher)
 
 

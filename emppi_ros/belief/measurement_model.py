@@ -84,27 +84,35 @@ def deviations(
     return result
 
 
+class LearnedNoise(NamedTuple):
+    """Learned noise of N compared values, in the order of their deviations."""
+
+    variance: Array  # (N,) in units of the configured one
+    power: Array  # (N,) of the likelihood, below 1 where errors are correlated
+    persistent: Array  # (N,) variance of independent errors that mean as much
+
+
 def log_likelihoods(
     config: LikelihoodConfig,
     predicted: State,
     deviations: Sequence[Deviation],
-    variance: Array | None = None,
+    learned: LearnedNoise | None = None,
 ) -> Array:
     """
     Return the contribution of each degree of freedom to log p(measured | theta_m), (M, nv).
 
-    It is up to a constant, and -inf for models whose prediction is not finite. `variance`
-    (N,) is the learned one of all values, in the order of `deviations` and in units of the
-    configured one; without it, the scale is 1.
+    It is up to a constant, and -inf for models whose prediction is not finite. Without learned
+    noise, the scale is 1.
     """
     total = np.zeros_like(predicted.qvel)
     start = 0
     for one in deviations:
-        if variance is None:
+        if learned is None:
             density = log_density(one.values, config.dof)
         else:
-            scale = np.sqrt(variance[start : start + one.values.shape[1]])
-            density = log_density(one.values / scale, config.learned_dof)
+            among = slice(start, start + one.values.shape[1])
+            scaled = one.values / np.sqrt(learned.variance[among])
+            density = learned.power[among] * log_density(scaled, config.learned_dof)
         start += one.values.shape[1]
         total[:, one.dofs] += density.sum(axis=1) if isinstance(one.dofs, int) else density
     rows = np.hstack([predicted.qpos, predicted.qvel, total])

@@ -2,9 +2,11 @@
 Learned size of prediction errors, and how much information they really contain (docs/method.md).
 
 The scale of the Student's t distribution of each error has a conjugate inverse-gamma update with
-forgetting (Sarkka and Nummenmaa, IEEE Trans. Automatic Control, 2009; eqs. 13 to 17). The power of
-the likelihood is the variance of the score that it implies, over the one that scores have (Pauli,
-Racugno and Ventura, Statistica Sinica, 2011; Newey and West, Econometrica, 1987).
+forgetting (Sarkka and Nummenmaa, IEEE Trans. Automatic Control, 2009; eqs. 13 to 17). Errors of a
+right model are white (Mehra, *On the identification of variances and adaptive Kalman filtering*,
+IEEE Trans. Automatic Control, 1970). Errors that are correlated by r from one window to the next
+count as (1 - r) / (1 + r) independent ones (Bayley and Hammersley, J. R. Stat. Soc. Suppl. 8,
+1946).
 
 Errors are sums over the last updates, which compare impulses and not their times. The noise of a
 pose shifts a predicted contact from one interval between poses to the next. The errors of both
@@ -26,14 +28,16 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.journal.snapshot import restorable
 from emppi_ros.priors.resampling import Indices
 
-_MEMORY = 250  # updates after which a score is forgotten, and informative errors: five seconds
+_MEMORY = 250  # informative errors after which one is forgotten: five seconds
 _HALF = 0.01  # leverage of an error that counts half
 _PRIOR = 2.0  # errors that the prior of the scale is worth
 _SMALLEST = 0.05  # variance, in units of the configured one: model errors do not average out
 _WINDOWS = np.array([20.0, 60.0, 180.0])  # updates, after which a score no longer counts in a sum
 _LAGGING = 9.0  # squared sum of scores over its variance: three standard deviations
 _DELAY = 50  # updates in which the belief can follow a change before correlated errors count less
-_PRIOR_INFORMATION = 10.0  # of the parameters' prior, before which the power stays near 1
+_WHITE = 10.0  # uncorrelated errors that the prior of the correlation is worth
+_CORRELATED = 0.98  # largest correlation: errors never count less than a hundredth
+_BOUND = 3.0  # standard deviations of a mean error, beyond which it is an outlier
 
 
 def sum_recent(recent: Array | None, window: int, errors: Array) -> tuple[Array, Array]:
@@ -76,13 +80,14 @@ class NoiseScale(NamedTuple):
 
     squares: Array  # (N,) sum of squared errors, by how informative they are
     total: Array  # (N,) number of informative errors
-    # variance of the score by each parameter, times prior variance
-    expected: Array  # (P,) that the likelihood implies
-    actual: Array  # (P,) that scores have
-    # over W windows, the shortest first
-    scores: Array  # (W, P) sums of scores, times prior standard deviation
-    implied: Array  # (W, P) variances of these sums that the likelihood implies
-    past: Array  # (D, 2, P) expected and actual at the last D updates, oldest first
+    means: Array  # (W, N) last mean errors in units of the scale, oldest first
+    # sums over informative errors of the mean error times that a window before, and squared
+    products: Array  # (N,)
+    energy: Array  # (N,)
+    # over windows of several lengths, the shortest first
+    scores: Array  # (L, P) sums of scores, times prior standard deviation
+    implied: Array  # (L, P) variances of these sums that the likelihood implies
+    past: Array  # (D, 2, N) products and energy at the last D updates, oldest first
 
     @property
     def variance(self) -> Array:
@@ -90,31 +95,38 @@ class NoiseScale(NamedTuple):
         return np.maximum(self.squares / self.total, _SMALLEST)
 
     @property
-    def inflation(self) -> Array:
-        """Variance of the scores (P,), in units of what the likelihood implies."""
-        expected, actual = self.past[0] + _PRIOR_INFORMATION
-        return np.asarray(actual / expected)
+    def power(self) -> Array:
+        """Power (N,) in (0, 1] of the likelihood that counts correlated errors once."""
+        correlation = _correlation(*self.past[0])
+        return (1.0 - correlation) / (1.0 + correlation)
 
     @property
-    def power(self) -> float:
-        """Power in (0, 1] of the likelihood that counts each piece of evidence once."""
-        inflation = self.inflation
-        return float(min(1.0, 1.0 / inflation.mean())) if len(inflation) else 1.0
+    def persistent(self) -> Array:
+        """Variance (N,) of independent errors that mean as much as all errors until now."""
+        correlation = _correlation(self.products, self.energy)
+        return self.variance * (1.0 + correlation) / (1.0 - correlation)
 
 
-def start(values: int, parameters: int) -> NoiseScale:
+def _correlation(products: Array, energy: Array) -> Array:
+    """Return the correlation (N,) of errors with those a window before; 0 if it is negative."""
+    return np.clip(products / (energy + _WHITE), 0.0, _CORRELATED)
+
+
+def start(values: int, parameters: int, window: int) -> NoiseScale:
     """Return the prior for N values and P parameters: the configured scale, and power 1."""
-    prior, zeros = np.full(values, _PRIOR), np.zeros(parameters)
-    windows, past = np.zeros((len(_WINDOWS), parameters)), np.zeros((_DELAY, 2, parameters))
-    return NoiseScale(prior, prior, zeros, zeros, windows, windows, past)
+    prior, zeros, means = np.full(values, _PRIOR), np.zeros(values), np.zeros((window, values))
+    sums, past = np.zeros((len(_WINDOWS), parameters)), np.zeros((_DELAY, 2, values))
+    return NoiseScale(prior, prior, means, zeros, zeros, sums, sums, past)
 
 
 def forget_recent(scale: NoiseScale) -> NoiseScale:
-    """Return the estimates without the last scores, which a change explains."""
-    expected, actual = scale.past[0]
+    """Return the estimates without the last correlations and scores, which a change explains."""
+    products, energy = scale.past[0]
     past = np.broadcast_to(scale.past[0], scale.past.shape)
-    none = np.zeros_like(scale.scores)
-    return scale._replace(expected=expected, actual=actual, scores=none, implied=none, past=past)
+    none, means = np.zeros_like(scale.scores), np.zeros_like(scale.means)
+    return scale._replace(
+        means=means, products=products, energy=energy, scores=none, implied=none, past=past
+    )
 
 
 def lag(scale: NoiseScale) -> Array:
@@ -130,9 +142,9 @@ def lag(scale: NoiseScale) -> Array:
     return np.where(significant, (squares / implied - 1.0) / implied, 0.0).max(axis=0)
 
 
-def robust_weights(dof: float, squares: Array) -> Array:
-    """Return the weight of errors with normalized squares, small for outliers."""
-    return (dof + 1.0) / (dof + squares)
+def robust_weights(dof: float | None, squares: Array) -> Array:
+    """Return the weight of errors with normalized squares, small for outliers of Student's t."""
+    return np.ones_like(squares) if dof is None else (dof + 1.0) / (dof + squares)
 
 
 def update(
@@ -143,46 +155,44 @@ def update(
     precision: Array,
     jacobian: Array,
     spread: Array,
-    window: int = 1,
 ) -> NoiseScale:
     """
     Return the estimates after an update of the belief.
 
     `log_weights` (M,) are those after the update, `errors` (M, N) predictions minus measurements
-    of each particle in units of the configured sd. `dof` are the degrees of freedom of Student's
-    t, `precision` (N,) is the curvature of the negative log density at the mean error, `jacobian`
-    (N, P) the sensitivity of the errors to the parameters, and `spread` (P,) the standard
-    deviation of their prior. Errors are sums over a `window` of updates.
+    of each particle in units of the configured sd, as sums over a window of updates. `dof` are
+    the degrees of freedom of Student's t, `precision` (N,) is the curvature of the negative log
+    density at the mean error, `jacobian` (N, P) the sensitivity of the errors to the parameters,
+    and `spread` (P,) the standard deviation of their prior.
 
     An error that says nothing about the parameters neither counts nor lets others be forgotten:
     the noise of a free motion is not that of a contact.
     """
-    variance = scale.variance
+    variance, window = scale.variance, len(scale.means)
     leverage = jacobian**2 * spread**2  # (N, P)
-    kept = 1.0 - 1.0 / _MEMORY
     informative = leverage.sum(axis=1) / variance / window
     weight = informative / (informative + _HALF)
     remembered = 1.0 - weight / _MEMORY
     robust = robust_weights(dof, errors**2 / variance)
     squares = weights.mean(log_weights, robust * errors**2)
-    score = (precision * weights.mean(log_weights, errors)) @ jacobian * spread
-    implied = precision @ leverage
-    expected = kept * scale.expected + implied
+    center = weights.mean(log_weights, errors)
+    mean = np.clip(center / np.sqrt(variance), -_BOUND, _BOUND)
+    products = remembered * scale.products + weight * mean * scale.means[0]
+    energy = remembered * scale.energy + weight * mean**2
     decay = (1.0 - 1.0 / _WINDOWS)[:, None]
-    before = decay * scale.scores
-    actual = np.maximum(kept * scale.actual + score * (score + 2.0 * before[0]), 0.0)
     return NoiseScale(
         remembered * scale.squares + weight * squares,
         remembered * scale.total + weight,
-        expected,
-        actual,
-        before + score,
-        decay * scale.implied + implied,
-        np.concatenate([scale.past[1:], [[expected, actual]]]),
+        np.concatenate([scale.means[1:], mean[None]]),
+        products,
+        energy,
+        decay * scale.scores + (precision * center) @ jacobian * spread,
+        decay * scale.implied + precision @ leverage,
+        np.concatenate([scale.past[1:], [[products, energy]]]),
     )
 
 
-def precision(scale: NoiseScale, dof: float, log_weights: Array, errors: Array) -> Array:
+def precision(variance: Array, dof: float | None, log_weights: Array, errors: Array) -> Array:
     """Return the curvature (N,) of the negative log density at the mean error."""
-    squares = weights.mean(log_weights, errors) ** 2 / scale.variance
-    return robust_weights(dof, squares) / scale.variance
+    squares = weights.mean(log_weights, errors) ** 2 / variance
+    return robust_weights(dof, squares) / variance

@@ -20,10 +20,10 @@ from emppi_ros.belief import (
     measurement_model,
     noise,
 )
-from emppi_ros.belief.belief_monitor import BeliefMonitor, LearnedNoise
+from emppi_ros.belief.belief_monitor import BeliefMonitor, Judgement
 from emppi_ros.belief.blocks import Statistics
 from emppi_ros.belief.changes import ChangeDetector, DetectedChange
-from emppi_ros.belief.measurement_model import LONGEST_S, Deviation, Predictor
+from emppi_ros.belief.measurement_model import LONGEST_S, Deviation, LearnedNoise, Predictor
 from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import DegenerateWeightsError
@@ -82,7 +82,6 @@ class ParticleFilter:
         """Use the tuned parameters of the same task; keep the belief."""
         self._task, self._config = task, task.belief
         self._predictor.tune(task)
-        self.monitor.tune(task)
 
     def reset(self) -> None:
         """Draw the particles from the prior again."""
@@ -101,12 +100,10 @@ class ParticleFilter:
     def restart(self) -> None:
         """Start again from the next measurement, as after a jump; keep the belief."""
         self._last = self._recent = None
-        self.monitor.restart()
 
     def activate(self, equalities: Sequence[int]) -> None:
         """Predict with these equality constraints active: a stage's grasp."""
         self._predictor.activate(equalities)
-        self.monitor.activate(equalities)
 
     def observe(
         self, stamp: float, observation: Observation, commands: Commands
@@ -126,7 +123,6 @@ class ParticleFilter:
         self._last = stamp, fitted
         if not 0.0 < elapsed <= LONGEST_S:
             self._recent = None
-            self.monitor.restart()
             return None
         if not self._task.parameters:
             return None
@@ -134,7 +130,7 @@ class ParticleFilter:
         predicted = self._predictor.predict((begin, state), stamp, commands, typical)
         deviations = self._predictor.compare(predicted, observation)
         learned = self._learned_noise(deviations)
-        self.monitor.add(self.belief, deviations, stamp, observation, commands, learned)
+        self.monitor.add(self.belief, deviations, stamp, learned)
         deviations, self._recent = noise.sum_window(deviations, self._window, self._recent)
         try:
             weighted = self._reweight(predicted, deviations, learned)
@@ -142,8 +138,7 @@ class ParticleFilter:
             self._reinject()
             self._last, self._recent = (stamp, observation.estimated), None
             return FilterUpdate(0.0, True, True)
-        if learned is not None:
-            self._learn(deviations, weighted)
+        self._learn(deviations, weighted)
         state = self._predictor.correct(predicted, observation, fitted, elapsed)
         parents = self._resample(weighted)
         if parents is not None:  # particles take their states with them
@@ -160,6 +155,15 @@ class ParticleFilter:
         changed = [] if self._several else self._follow_changes(stamp)
         ess = min(weights.effective_sample_size(belief.log_weights) for belief, _ in weighted)
         return FilterUpdate(ess, parents is not None, False, changed)
+
+    @property
+    def judgement(self) -> Judgement:
+        """What the belief knows about each parameter, and where it is in doubt."""
+        remaining = np.ones(len(self._names))
+        for prior, statistics in zip(self._priors, self.statistics, strict=True):
+            covariance = information.covariance(self.belief.log_weights, statistics.information)
+            remaining[prior.uncertain] = np.sqrt(np.diag(covariance)) / prior.spread
+        return self.monitor.judge(self.belief, remaining)
 
     def _change(self, config: ChangeConfig, elapsed: float, state: State) -> State:
         """Let parameters of some particles jump, and once in a while all drift."""
@@ -199,17 +203,16 @@ class ParticleFilter:
         if self._config.likelihood.scale != 'learned':
             return None
         count = sum(deviation.values.shape[1] for deviation in deviations)
-        variance, independent = np.ones(count), np.ones(count)
-        inflation = np.ones(len(self._names))
+        learned = LearnedNoise(*np.ones((3, count)))
         for i, chosen in enumerate(self._values_by_block(deviations)):
             scale, fisher = self.statistics[i]
             if scale is None or len(scale.variance) != len(chosen):
-                scale = noise.start(len(chosen), fisher.shape[1])
+                scale = noise.start(len(chosen), fisher.shape[1], self._window)
                 self.statistics[i] = Statistics(scale, fisher)
-            variance[chosen] = scale.variance
-            independent[chosen] = scale.variance / scale.power
-            inflation[self._priors[i].uncertain] = scale.inflation
-        return LearnedNoise(variance, independent, inflation)
+            learned.variance[chosen] = scale.variance
+            learned.power[chosen] = scale.power
+            learned.persistent[chosen] = scale.persistent
+        return learned
 
     def _values_by_block(self, deviations: Sequence[Deviation]) -> list[Indices]:
         """Return the indices of the values that weigh each block."""
@@ -220,16 +223,13 @@ class ParticleFilter:
         self, predicted: State, deviations: Sequence[Deviation], learned: LearnedNoise | None
     ) -> list[tuple[Belief, float]]:
         """Weigh the particles of each block by its errors (eq. 10); return beliefs and powers."""
-        variance = None if learned is None else learned.variance
         evidence = measurement_model.log_likelihoods(
-            self._config.likelihood, predicted, deviations, variance
+            self._config.likelihood, predicted, deviations, learned
         )
         config, weighted = self._config.resampling, []
-        for prior, statistics in zip(self._priors, self.statistics, strict=True):
+        for prior in self._priors:
             log_likelihood = evidence.take(prior.dofs, axis=1).sum(axis=1) / self._window
-            weighted.append(
-                blocks.reweight(config, prior, self.belief, log_likelihood, statistics)
-            )
+            weighted.append(blocks.reweight(config, prior, self.belief, log_likelihood))
         return weighted
 
     def _learn(
@@ -237,7 +237,8 @@ class ParticleFilter:
     ) -> None:
         """Learn the noise of each block's errors, and their information."""
         errors = np.concatenate([deviation.values for deviation in deviations], axis=1)
-        dof = self._config.likelihood.learned_dof
+        likelihood = self._config.likelihood
+        dof = likelihood.learned_dof if likelihood.scale == 'learned' else likelihood.dof
         for i, chosen in enumerate(self._values_by_block(deviations)):
             own, (belief, power) = errors.take(chosen, axis=1), weighted[i]
             self.statistics[i] = blocks.learn(

@@ -118,7 +118,7 @@ class BeliefNode(TaskFollowerNode):
         theta, log_weights = belief
         mean = weights.mean(log_weights, theta)
         sd = np.sqrt(np.diag(weights.covariance(log_weights, theta)))
-        outside, collapsed = monitor.out_of_prior(belief), monitor.collapsed(belief)
+        judgement = session.filter.judgement
         values: dict[str, object] = {
             'updates': counts['updates'],
             'ess': session.ess,
@@ -128,11 +128,11 @@ class BeliefNode(TaskFollowerNode):
             'resampled': counts['resampled'],
             'reinjected': counts['reinjected'],
             'prior': self.task.prior.describe(),
-            'out_of_prior': ', '.join(outside),
+            'out_of_prior': ', '.join(judgement.out_of_prior),
             'misfit': ', '.join(monitor.misfit),
-            'collapsed': ', '.join(collapsed),
+            'collapsed': ', '.join(judgement.collapsed),
             'changes': counts['changes'],
-            'unidentifiable': ', '.join(monitor.unidentifiable(belief)),
+            'unidentifiable': ', '.join(judgement.unidentifiable),
             'restarts_after_jumps': counts['jumps'],
             'skipped': counts['skipped'],
             'late': counts['late'],
@@ -146,16 +146,16 @@ class BeliefNode(TaskFollowerNode):
         for change in list(session.filter.changes.events):
             values[f'changed {change.parameter}'] = f'{change.stamp:.3f}'
             values[f'changed_from {change.parameter}'] = change.before
-        distance, remaining = self.task.prior.distance(belief), monitor.remaining
+        distance = self.task.prior.distance(belief)
         for i, parameter in enumerate(self.task.parameters):
             values |= {f'mean {parameter.name}': mean[i], f'sd {parameter.name}': sd[i]}
             values |= {f'from_prior {parameter.name}': distance[i]}
-            values |= {f'sd_left {parameter.name}': remaining[i]}
+            values |= {f'sd_left {parameter.name}': judgement.remaining[i]}
         doubts = (
             explanations.late(explanations.late_share(counts)),
             explanations.misfit(monitor.misfit),
-            explanations.out_of_prior(outside),
-            explanations.collapsed(collapsed),
+            explanations.out_of_prior(judgement.out_of_prior),
+            explanations.collapsed(judgement.collapsed),
         )
         problems = [*filter(None, [self.follow.changed, session.error, *doubts])]
         problems += self._inputs.errors.values()

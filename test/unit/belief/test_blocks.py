@@ -36,10 +36,11 @@ def _update(theta, errors, rng, config=CONFIG, among=BLOCKS, statistics=None):
         marginal = blocks.marginal(prior, block)
         chosen = errors[:, list(block.dofs)]
         before = statistics[i] if statistics else blocks.start(marginal, len(theta))
-        variance = 1.0 if before.noise is None else before.noise.variance
+        scale = before.noise
+        variance, each = (1.0, 1.0) if scale is None else (scale.variance, scale.power)
         belief = particles.uniform(theta)
-        evidence = -0.5 * (chosen**2 / variance).sum(axis=1)
-        weighted, power = blocks.reweight(config, marginal, belief, evidence, before)
+        evidence = -0.5 * (each * chosen**2 / variance).sum(axis=1)
+        weighted, power = blocks.reweight(config, marginal, belief, evidence)
         learned = blocks.learn(1e9, marginal, weighted, power, chosen, before)
         resampled, statistics_after, _ = blocks.resample(
             config, marginal, weighted, learned, rng, always=True
@@ -94,7 +95,7 @@ def test_blocks_that_learn_their_noise_are_as_sure_as_linear_regression(rng):
         theta = rng.standard_normal((200, 3))
         statistics = [
             blocks.start(blocks.marginal(prior, block), 200)._replace(
-                noise=noise.start(len(block.dofs), len(block.parameters))
+                noise=noise.start(len(block.dofs), len(block.parameters), 1)
             )
             for block in BLOCKS
         ]
@@ -119,7 +120,7 @@ def test_a_belief_of_constant_parameters_follows_one_that_drifts(rng):
     for _ in range(10):
         theta, truth = rng.standard_normal((100, 3)), np.zeros(3)
         one = blocks.start(blocks.marginal(prior, whole[0]), 100)
-        statistics = [one._replace(noise=noise.start(3, 3))]
+        statistics = [one._replace(noise=noise.start(3, 3, 1))]
         for k in range(rests + updates):
             truth[0] += rate * (k >= rests)
             errors = _errors(theta, truth, sd) + rng.standard_normal(3)
@@ -154,7 +155,7 @@ def test_only_the_block_of_a_parameter_that_jumped_forgets_its_information(rng):
 def test_after_a_detected_change_the_belief_is_wide_in_that_parameter_alone(rng):
     prior = blocks.marginal(JointPrior(PARAMETERS, PRIORS), BLOCKS[0])
     belief = particles.uniform(np.array([2.0, 0.5]) + 0.01 * rng.standard_normal((COUNT, 2)))
-    statistics = blocks.start(prior, COUNT)._replace(noise=noise.start(2, 2))
+    statistics = blocks.start(prior, COUNT)._replace(noise=noise.start(2, 2, 1))
     statistics = statistics._replace(information=1e4 * statistics.information)
     after, known = blocks.follow_change(prior, belief, statistics, [2], rng)
     # the parameters of the block are 0 and 2; draws after a jump resolve half a sd of the prior
@@ -171,7 +172,7 @@ def test_after_a_detected_change_the_belief_is_wide_in_that_parameter_alone(rng)
 def test_diverged_particles_and_only_those_are_ignored(rng, bad):
     prior, kept = blocks.marginal(JointPrior(PARAMETERS, PRIORS), BLOCKS[0]), np.arange(40) != 7
     theta, errors = rng.standard_normal((2, 40, 2))
-    before = blocks.start(prior, 40)._replace(noise=noise.start(2, 2))
+    before = blocks.start(prior, 40)._replace(noise=noise.start(2, 2, 1))
     alone = blocks.learn(4.0, prior, particles.uniform(theta[kept]), 1.0, errors[kept], before)
     errors[7, 1] = bad
     found = blocks.learn(4.0, prior, particles.uniform(theta), 1.0, errors, before)
