@@ -245,10 +245,10 @@ def test_default_settings_are_calibrated_and_near_the_exact_posterior(runs, tmp_
     # The gain by which particles correct the block, sums over four poses, noise that is learned,
     # and changes that do not happen make the belief 1.3 times as wide as the exact posterior. In
     # 200 other runs its log score was 0.26 and 0.22 nats lower; the averages of RUNS have a
-    # standard error of 0.1, and four of them are added.
-    assert np.all(lack.mean(axis=1) < 0.26 + 4.0 * 0.1)
+    # standard error of 0.1, and three of them are added.
+    assert np.all(lack.mean(axis=1) < 0.26 + 3.0 * 0.1)
     # The belief is biased: in 120 other runs its mean was 0.42 and 0.31 sd of the exact posterior
     # below that of the exact one, with a scatter of 0.9. Much comes from the gain: with 256
     # particles, one update in the sum, fixed noise and no changes the mass is 0.09, 0.18, 0.34 and
     # 1.34 sd too low with gains of 0.05, 0.1, 0.2 and 0.4. More must not be added.
-    assert np.all(np.abs(shift.mean(axis=1)) < 0.42 + 4.0 * 0.9 / np.sqrt(RUNS))
+    assert np.all(np.abs(shift.mean(axis=1)) < 0.42 + 3.0 * 0.9 / np.sqrt(RUNS))
