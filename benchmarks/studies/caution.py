@@ -1,34 +1,22 @@
 """`emppi bench caution`: success by what a controller knows, and how hard it pushes meanwhile."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 import time
 from typing import ClassVar
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 import numpy as np
 
+from benchmarks import study
 from benchmarks.belief.estimators import EMPPI
 from benchmarks.belief.runs import code_digest
 from benchmarks.paper.cells import LEARNER, ORACLE, changed, parse_with_threads, task_digest
-from benchmarks.study import (
-    Axis,
-    Cells,
-    Computed,
-    Page,
-    Results,
-    Run,
-    Selection,
-    Study,
-    computed,
-    grouped,
-)  # fmt: skip
+from benchmarks.study import Axis, Page, Results, Selection, grouped
 from emppi_ros.app.closed_loop import CONTROLLERS, ClosedLoop
 from emppi_ros.calibration import report, statistics
 from emppi_ros.calibration.statistics import Median
-from emppi_ros.core.errors import EmppiError
 from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.residuals import Sensor, norm
 from emppi_ros.tasks.task import parse_task, task_text
@@ -37,11 +25,14 @@ from emppi_ros.viz.report.plots import styled
 
 SENSOR = 'push_force'  # of the scene: the force of the robot on the object [N]
 BINS, BIN_S = 12, 0.25  # since the first contact; forces are means over bins
+EARLY, LATE = 2, 4  # bins
 QUICK_S = 1.0
+DEFAULT = (LEARNER, ORACLE, 'no-update', GUESS := 'mppi-mean')  # controllers
+AT = 'since the first contact [s]'
 
 
 @dataclass(frozen=True)
-class CautionRun(Run):
+class CautionRun(study.Run):
     """A controller in a task."""
 
     task: str
@@ -63,7 +54,7 @@ class CautionCell(CautionRun):
 
 
 @dataclass(frozen=True)
-class CautionRow(CautionRun, Computed):
+class CautionRow(CautionRun, study.Computed):
     """The result of one cell; the curves end with the run."""
 
     success: bool
@@ -74,13 +65,9 @@ class CautionRow(CautionRun, Computed):
 
 def compute(cell: CautionCell, threads: int | None = None) -> CautionRow:
     """Return the row of a cell; `threads` replaces the threads of planner and filter."""
-    began = time.perf_counter()
-    try:
-        task = parse_with_threads(cell.text, cell.task, threads)
-        loop, limit = ClosedLoop(task, cell.seed, cell.controller), task.file.duration_s
-        push = Sensor(SENSOR).bind(loop.robot.model)
-    except EmppiError as error:
-        raise type(error)(f'{cell.task}, {cell.controller}, seed {cell.seed}: {error}') from None
+    began, task = time.perf_counter(), parse_with_threads(cell.text, cell.task, threads)
+    loop, limit = ClosedLoop(task, cell.seed, cell.controller), task.file.duration_s
+    push = Sensor(SENSOR).bind(loop.robot.model)
     size = round(BIN_S / task.simulation.timestep_s)
     forces: list[float] = []  # of each physics step since the first contact
     spread: list[float] = []
@@ -93,7 +80,7 @@ def compute(cell: CautionCell, threads: int | None = None) -> CautionRow:
                 spread.append(relative_spread(loop.filter.belief))
     bins = np.reshape(forces[: size * len(spread)], (-1, size))[:BINS]
     return CautionRow(
-        **computed(cell, began),
+        **study.computed(cell, began),
         success=loop.trace.success,
         time_s=loop.trace.success_time or limit,
         spread=tuple(spread[:BINS]),
@@ -113,33 +100,52 @@ def medians(courses: Sequence[Sequence[float]]) -> list[Median]:
     return [statistics.median(values) for values in zip(*courses, strict=False)]
 
 
-def draw(task: str, rows: Sequence[CautionRow], folder: Path) -> Path:
-    """Write the forces of all controllers and the spread of the one that learns; return a path."""
+def differences(rows: Mapping[str, Sequence[CautionRow]], other: str) -> list[list[float]]:
+    """Return the force of the learner minus that of another in each bin, for each seed [N]."""
+    forces = {row.seed: row.force for row in rows.get(other, ())}
+    learned = [row for row in rows.get(LEARNER, ()) if row.seed in forces]
+    pairs = [zip(row.force, forces[row.seed], strict=False) for row in learned]
+    return [[a - b for a, b in pair] for pair in pairs]
+
+
+def verdicts(guess: Sequence[Sequence[float]], oracle: Sequence[Sequence[float]]) -> list[str]:
+    """Return whether the learner pushes less than its mean model at first, as the oracle later."""
+    if not guess or not oracle:
+        return []
+    early = statistics.median([float(np.mean(run[:EARLY])) for run in guess])
+    late = statistics.median([float(np.mean(run[-LATE:])) for run in oracle])
+    first = early.high is not None and early.high < 0.0
+    then = (late.low or 0.0) <= 0.0 <= (late.high or 0.0)
+    return [
+        f'Conservative first, less force than `{GUESS}` in the first {EARLY * BIN_S:g} s: '
+        f'**{"holds" if first else "does not hold"}**, {early} N.',
+        f'Exploitative later, the force of `{ORACLE}` in the last {LATE * BIN_S:g} s: '
+        f'**{"holds" if then else "does not hold"}**, {late} N.',
+    ]
+
+
+def draw(path: Path, forces: Mapping[str, Sequence[Median]], spread: Sequence[Median]) -> Path:
+    """Write the force of each controller and the spread of the belief over time."""
     with styled():
         figure = Figure(figsize=(10.0, 3.4), layout='constrained')
         left, right = figure.subplots(1, 2)
-        for color, (name, of_name) in zip(
-            SERIES, grouped(rows, 'controller').items(), strict=False
-        ):
-            _curve(left, medians([row.force for row in of_name]), color, name)
-            if name == LEARNER:
-                _curve(right, medians([row.spread for row in of_name]), color, name)
-        left.set(title='contact force [N]', xlabel='since the first contact [s]')
-        right.set(title='spread of the belief', xlabel='since the first contact [s]')
+        curves = [(left, *item) for item in forces.items()] + [(right, LEARNER, spread)] * (
+            LEARNER in forces
+        )
+        for axis, name, values in curves:
+            ends = BIN_S * np.arange(1, len(values) + 1)
+            low, high = ([x[0] if x[k] is None else x[k] for x in values] for k in (1, 2))
+            color = SERIES[list(forces).index(name)]
+            axis.fill_between(ends, low, high, color=color, alpha=0.15)
+            axis.plot(ends, [x.median for x in values], 'o-', color=color, label=name)
+        left.set(title='contact force [N]', xlabel=AT)
+        right.set(title='spread of the belief', xlabel=AT)
         left.legend()
-        figure.savefig(folder / f'caution_{task}.png', dpi=110)
-    return folder / f'caution_{task}.png'
+        figure.savefig(path, dpi=110)
+    return path
 
 
-def _curve(axis: Axes, values: Sequence[Median], color: str, name: str) -> None:
-    ends = BIN_S * np.arange(1, len(values) + 1)
-    if all(value.low is not None for value in values):  # six runs or more
-        low, high = [value.low for value in values], [value.high for value in values]
-        axis.fill_between(ends, low, high, color=color, alpha=0.15)
-    axis.plot(ends, [value.median for value in values], 'o-', color=color, label=name)
-
-
-class CautionStudy(Study):
+class CautionStudy(study.Study):
     """What learning decides, and whether a controller that knows little is careful."""
 
     name = 'caution'
@@ -149,55 +155,50 @@ class CautionStudy(Study):
     compute = staticmethod(compute)
     axes: ClassVar = {
         'tasks': Axis('task', (), ('spring_door', 'panda_push'), 'by name or YAML file'),
-        'controllers': Axis(
-            'controller', CONTROLLERS, (LEARNER, ORACLE, 'no-update', 'mppi-mean')
-        ),
+        'controllers': Axis('controller', CONTROLLERS, DEFAULT),
     }
     seeds = range(200, 220)
     quick = f'one seed, {QUICK_S} s a run'
     outdated_by = 'task settings or beliefs'
 
-    def cells(self, selection: Selection) -> Cells:
+    def cells(self, selection: Selection) -> study.Cells:
         """Return all cells, ordered by seed; ConfigError if a task is invalid."""
-        texts = {}
+        cells, quick = [], {'duration_s': QUICK_S} if selection.quick else {}
         for source in selection.names['tasks']:
-            text = task_text(source)
-            name = parse_task(text, source).name
-            texts[name] = changed(text, {'duration_s': QUICK_S}) if selection.quick else text
-        return Cells([
-            CautionCell(task, controller, seed, text)
-            for seed in selection.seeds
-            for task, text in texts.items()
-            for controller in selection.names['controllers']
-        ])  # fmt: skip
+            text = changed(task_text(source), quick)
+            names, task = selection.names['controllers'], parse_task(text, source).name
+            cells += [CautionCell(task, n, seed, text) for seed in selection.seeds for n in names]
+        return study.Cells(sorted(cells, key=lambda cell: cell.seed))  # stable
 
     def page(self, results: Results) -> Page:
         """Return success by controller, and force beside spread over time, of each task."""
         numbers, sections, figures = [], [], []
         for task, rows in grouped(results.rows, 'task').items():
-            by_name = grouped(rows, 'controller')
-            shares = {n: statistics.share([r.success for r in of]) for n, of in by_name.items()}
-            times = {n: statistics.median([r.time_s for r in of]) for n, of in by_name.items()}
-            numbers += [f'{task}, {name}: {share}' for name, share in shares.items()]
-            figures.append(draw(task, rows, results.folder))
+            names = grouped(rows, 'controller')
+            lines = [
+                (name, statistics.share([row.success for row in of_name]),
+                 statistics.median([row.time_s for row in of_name]))
+                for name, of_name in names.items()
+            ]  # fmt: skip
+            numbers += [f'{task}, {name}: {share}' for name, share, _ in lines]
+            forces = {name: medians([r.force for r in of]) for name, of in names.items()}
+            spread = medians([row.spread for row in names.get(LEARNER, ())])
+            more = {name: differences(names, name) for name in (ORACLE, GUESS) if name in names}
+            ends = [f'{BIN_S * k:g}' for k in range(1, BINS + 1)]
+            columns = zip(
+                ends, spread, forces.get(LEARNER, ()), *map(medians, more.values()), strict=False
+            )
+            header = ('until [s]', 'spread', 'force [N]', *(f'more than {n} [N]' for n in more))
+            figures.append(draw(results.folder / f'caution_{task}.png', forces, spread))
             sections += [
                 f'## {task.replace("_", " ")}',
-                report.table(
-                    ('controller', 'success', 'time [s]'),
-                    [(n, shares[n], times[n]) for n in shares],
-                ),  # fmt: skip
-                report.picture(figures[-1], 'Medians with 95 % intervals.'),
+                report.table(('controller', 'success', 'time [s]'), lines),
+                report.picture(figures[-1], 'Medians over runs with 95 % intervals.'),
+                report.table(header, columns),
+                report.bullets(verdicts(more.get(GUESS, ()), more.get(ORACLE, ()))),
             ]
-            others = {row.seed: row for row in by_name.get(ORACLE, ())}
-            pairs = [(r, others[r.seed]) for r in by_name.get(LEARNER, ()) if r.seed in others]
-            more = [[a - b for a, b in zip(r.force, o.force, strict=False)] for r, o in pairs]
-            courses = ([r.spread for r, _ in pairs], [r.force for r, _ in pairs], more)
-            columns = zip(*map(medians, courses), strict=False)
-            header = ('until [s]', 'spread', 'force [N]', f'more than {ORACLE} [N]')
-            lines = [(f'{BIN_S * k:g}', *values) for k, values in enumerate(columns, 1)]
-            sections.append(report.table(header, lines))
-        names = ('task', 'controller', 'seed', 'success', 'time_s')
-        table = (names, [[getattr(row, name) for name in names] for row in results.rows])
+        fields = ('task', 'controller', 'seed', 'success', 'time_s')
+        table = (fields, [[getattr(row, name) for name in fields] for row in results.rows])
         values = {'tasks': sections, 'BIN_S': BIN_S, 'SENSOR': SENSOR}
         return Page(values, {'table.csv': table}, figures, numbers, {'success': numbers})
 
