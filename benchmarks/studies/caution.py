@@ -199,7 +199,8 @@ class CautionStudy(study.Study):
             ]
         fields = ('task', 'controller', 'seed', 'success', 'time_s')
         table = (fields, [[getattr(row, name) for name in fields] for row in results.rows])
-        values = {'tasks': sections, 'BIN_S': BIN_S, 'SENSOR': SENSOR, 'answer': '; '.join(numbers)}
+        values = {'tasks': sections, 'BIN_S': BIN_S, 'SENSOR': SENSOR}
+        values['answer'] = '; '.join(numbers)
         return Page(values, {'table.csv': table}, figures, numbers, {'success': numbers})
 
 
