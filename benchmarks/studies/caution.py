@@ -154,7 +154,7 @@ class CautionStudy(study.Study):
     row = CautionRow
     compute = staticmethod(compute)
     axes: ClassVar = {
-        'tasks': Axis('task', (), ('spring_door',), 'by name or YAML file'),
+        'tasks': Axis('task', (), ('spring_door', 'panda_push'), 'by name or YAML file'),
         'controllers': Axis('controller', CONTROLLERS, DEFAULT),
     }
     seeds = range(200, 220)
