@@ -23,6 +23,7 @@ exclude_patterns = [
     'results/*',
     'results_articulate/*',
     'results_belief/*',
+    'results_caution/*',
     'results_peers/*',
     'results_real/*',
     'results_robustness/*',

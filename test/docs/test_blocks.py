@@ -56,7 +56,10 @@ def test_commands_that_are_mentioned_exist(path):
 def test_pages_that_are_written_by_a_command_say_so():
     for name in GENERATED:
         text = (ROOT / name).read_text()
-        names = ('paper', 'articulate', 'belief', 'peers', 'real', 'robustness', 'track', 'video')
+        names = (
+            'paper', 'articulate', 'belief', 'caution', 'peers', 'real', 'robustness', 'track',
+            'video',
+        )  # fmt: skip
         commands = tuple(f'emppi bench {name}' for name in names)
         assert 'do not edit' in text or any(command in text for command in commands)
 

@@ -20,7 +20,7 @@ STUDIES = {
     **{
         f'results_{name}': name
         for name in (
-            'articulate', 'belief', 'peers', 'real', 'robustness', 'track', 'video',
+            'articulate', 'belief', 'caution', 'peers', 'real', 'robustness', 'track', 'video',
         )
     },
 }  # fmt: skip

@@ -213,6 +213,16 @@ def test_fr3_pickup_learns_its_load_when_it_picks_it_up_and_brings_it_to_the_she
         assert weights.mean(belief.log_weights, belief.theta)[0] == pytest.approx(true, abs=0.1)
 
 
+@pytest.mark.slow
+def test_a_door_is_held_against_its_spring_only_if_the_spring_is_learned() -> None:
+    task = load_task('spring_door')
+    results = {name: ClosedLoop(task, 100, name).run() for name in ('emppi', 'mppi-mean')}
+    assert [trace.success for trace in results.values()] == [True, False]
+    theta, log_weights = results['emppi'].beliefs[-1][1]
+    # errors are at most 3 % in seeds 100 to 107; the prior's mean is wrong by 39 %
+    assert weights.mean(log_weights, theta)[0] == pytest.approx(results['emppi'].truth[0], rel=0.1)
+
+
 @pytest.mark.parametrize(
     'name',
     [

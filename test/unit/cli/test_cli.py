@@ -60,7 +60,15 @@ def test_tasks_lists_every_task(capsys: pytest.CaptureFixture) -> None:
 
 @pytest.mark.parametrize(
     'task',
-    ['panda_push', 'cartpole_swingup', 'fr3_pickup', 'ur5e_push', 'ur5e_reach', 'xarm7_push'],
+    [
+        'panda_push',
+        'cartpole_swingup',
+        'fr3_pickup',
+        'spring_door',
+        'ur5e_push',
+        'ur5e_reach',
+        'xarm7_push',
+    ],  # fmt: skip
 )
 def test_check_accepts_our_tasks(task: str, capsys: pytest.CaptureFixture) -> None:
     assert main(['check', str(find_config('tasks', task))]) == 0
