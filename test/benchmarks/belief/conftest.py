@@ -37,7 +37,7 @@ def make_cells(
     ) -> list[BeliefCell]:
         data = {**task_data('slider'), 'duration_s': duration_s}
         data['planner']['noise_variance'] = [25.0]  # forces that show the mass
-        data['belief'].update(particles=32, likelihood={'joint_velocity_sd': 0.002})
+        data['belief'].update(particles=32, window=1, likelihood={'joint_velocity_sd': 0.002})
         path = write_task('slider', data)
         study = BeliefStudy()
         chosen = study.select(seeds, tasks=(str(path),), worlds=(world,), estimators=names)
