@@ -177,7 +177,7 @@ class BeliefSession(Measurements):
         self.error = ''
         if update is None:
             return False
-        self.counts.update(updates=1, resampled=update.resampled, reinjected=update.reinjected)
-        self.counts['changes'] += len(update.changes)
+        flags = {name: int(getattr(update, name)) for name in ('resampled', 'reinjected')}
+        self.counts.update(updates=1, changes=len(update.changes), **flags)
         self.ess, self.ess_min = update.ess, min(update.ess, self.ess_min)
         return True

@@ -50,6 +50,17 @@ def test_it_learns_from_all_poses_if_it_is_not_late(task, calls, every):
     assert session.counts['late'] == 0
 
 
+def test_counts_are_numbers_from_the_first_update_on(task, calls):
+    """A flag among them is published as `False`, which no reader of diagnostics takes."""
+    session = BeliefSession(task, 0)
+    for event, arguments in calls:
+        if not session.counts and event in ('joints', 'command', 'pose'):
+            getattr(session, f'add_{event}')(*arguments)
+            session.update()
+    assert session.counts['updates'] == 1
+    assert {type(count) for count in session.counts.values()} == {int}
+
+
 def test_a_belief_that_is_late_goes_on_in_longer_intervals(task, calls):
     session = BeliefSession(task, 0)
     beliefs = play(session, calls, 8)
