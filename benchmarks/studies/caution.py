@@ -17,6 +17,7 @@ from benchmarks.study import Axis, Page, Results, Selection, grouped
 from emppi_ros.app.closed_loop import CONTROLLERS, ClosedLoop
 from emppi_ros.calibration import report, statistics
 from emppi_ros.calibration.statistics import Median
+from emppi_ros.core import weights
 from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.residuals import Sensor, norm
 from emppi_ros.tasks.task import parse_task, task_text
@@ -90,9 +91,9 @@ def compute(cell: CautionCell, threads: int | None = None) -> CautionRow:
 
 def relative_spread(belief: Belief) -> float:
     """Return the standard deviation over the mean, averaged over parameters."""
-    share = np.exp(belief.log_weights)
-    mean = share @ belief.theta
-    return float(np.mean(np.sqrt(share @ (belief.theta - mean) ** 2) / np.abs(mean)))
+    mean = weights.mean(belief.log_weights, belief.theta)
+    sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
+    return float(np.mean(sd / np.abs(mean)))
 
 
 def medians(courses: Sequence[Sequence[float]]) -> list[Median]:
@@ -128,19 +129,19 @@ def draw(path: Path, forces: Mapping[str, Sequence[Median]], spread: Sequence[Me
     """Write the force of each controller and the spread of the belief over time."""
     with styled():
         figure = Figure(figsize=(10.0, 3.4), layout='constrained')
-        left, right = figure.subplots(1, 2)
-        curves = [(left, *item) for item in forces.items()] + [(right, LEARNER, spread)] * (
-            LEARNER in forces
-        )
+        force_axis, spread_axis = figure.subplots(1, 2)
+        curves = [(force_axis, *item) for item in forces.items()]
+        if LEARNER in forces:
+            curves.append((spread_axis, LEARNER, spread))
         for axis, name, values in curves:
             ends = BIN_S * np.arange(1, len(values) + 1)
             low, high = ([x[0] if x[k] is None else x[k] for x in values] for k in (1, 2))
             color = SERIES[list(forces).index(name)]
             axis.fill_between(ends, low, high, color=color, alpha=0.15)
             axis.plot(ends, [x.median for x in values], 'o-', color=color, label=name)
-        left.set(title='contact force [N]', xlabel=AT)
-        right.set(title='spread of the belief', xlabel=AT)
-        left.legend()
+        force_axis.set(title='contact force [N]', xlabel=AT)
+        spread_axis.set(title='spread of the belief', xlabel=AT)
+        force_axis.legend()
         figure.savefig(path, dpi=110)
     return path
 

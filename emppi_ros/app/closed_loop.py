@@ -34,7 +34,6 @@ from emppi_ros.tracking.camera import Camera
 
 CONTROLLERS = ('emppi', 'mppi-true', 'mppi-nominal', 'mppi-mean', 'mppi-wrong', 'no-update')
 _FRAME_RATE_HZ = 50.0  # of success checks and recorded frames
-_FLAGS = 'out_of_prior', 'unidentifiable'  # of parameters
 
 
 class ClosedLoop:
@@ -331,8 +330,9 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
     """Return the summary of a run: the JSON object that `emppi run --json` prints."""
     trace, task = loop.trace, loop.task
     belief, judgement = loop.filter.belief, loop.filter.judgement
+    outside, unidentifiable = judgement.out_of_prior, judgement.unidentifiable
     rows = {
-        name: row | {flag: name in getattr(judgement, flag) for flag in _FLAGS}
+        name: row | {'out_of_prior': name in outside, 'unidentifiable': name in unidentifiable}
         for name, row in belief_monitor.parameter_summary(task, belief, trace.truth).items()
     }
     plan_ms = 1e3 * np.array(trace.plan_s or [np.nan])

@@ -25,7 +25,7 @@ _MIN_FIT_UPDATES, _MIN_FIT_S = 25, 1.0  # before errors are reported as a misfit
 _TAIL, _WIDE_TAIL = 0.01, 0.05  # probabilities, at either end of a prior
 _WINDOW = 200  # updates: a few seconds
 _MAX_MEAN_SQUARE = 2.0  # of normalized innovations; that of a consistent belief is 1
-UNIDENTIFIABLE = 0.9  # of the prior's standard deviation remaining
+_UNIDENTIFIABLE = 0.9  # of the prior's standard deviation remaining
 SMALLEST = 1e-3  # sd, as a fraction of the prior's: no model of a robot is right to so many digits
 _UNCHANGED = 0.75  # of the prior's sd: what fifty draws from it have at least
 _COLLAPSED = 0.5  # of the sd that measurements leave
@@ -176,12 +176,12 @@ class BeliefMonitor:
         Return what is known of each parameter.
 
         `remaining` (P,) is the sd that the information of the filter leaves, as a fraction of the
-        prior's. Too early, and of a belief that is no wider than that, nothing is said. A belief
+        prior's. The first 100 updates flag no parameter as unidentifiable or collapsed. A belief
         contradicts its prior if its mean is in a tail of it (Evans and Moshonov 2006).
         """
         spread = self._task.prior.relative_sd(belief)
         late = self._varied & (self.updates >= _MIN_UPDATES)
-        unknown = late & (remaining > UNIDENTIFIABLE) & (spread > _UNCHANGED)
+        unknown = late & (remaining > _UNIDENTIFIABLE) & (spread > _UNCHANGED)
         collapsed = late & (spread < _COLLAPSED * remaining)
         mean = weights.mean(belief.log_weights, belief.theta)
         excessive = any(excess > 1.0 for excess in self.innovations.excess.values())

@@ -101,7 +101,7 @@ def learn(
         precision = noise.precision(variance, dof, shares, errors) / window
         jacobian = information.sensitivity(shares, z, errors, precision, prior.spread)
         fisher = information.add(fisher, jacobian, power * each * precision)
-        if scale is not None and dof is not None:
+        if scale is not None:
             scale = noise.update(scale, dof, shares, errors, precision, jacobian, prior.spread)
     if scale is not None:
         lag = np.minimum(noise.lag(scale), 1.0) * prior.spread**2

@@ -149,7 +149,7 @@ def robust_weights(dof: float | None, squares: Array) -> Array:
 
 def update(
     scale: NoiseScale,
-    dof: float,
+    dof: float | None,
     log_weights: Array,
     errors: Array,
     precision: Array,

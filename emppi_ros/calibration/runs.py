@@ -281,7 +281,7 @@ def _judge(task: Task, run: CalibrationRun, result: Rerun) -> SettingResult:
         )
     chosen = np.unique(np.linspace(0, len(after) - 1, min(MAX_TIMES, len(after))).round())
     beliefs = [after[int(i)] for i in chosen]
-    last, after_last = beliefs[-1], result.session.filter
+    last, final = beliefs[-1], result.session.filter
     truth = np.array([run.truth.values[parameter.name] for parameter in task.parameters])
     rng = np.random.default_rng([run.seed, _STREAM])
     contraction = 1.0 - task.prior.relative_sd(last) ** 2
@@ -307,8 +307,8 @@ def _judge(task: Task, run: CalibrationRun, result: Rerun) -> SettingResult:
         judged,
         ess=float(np.mean(result.ess)) / count,
         reinjected=result.session.counts['reinjected'],
-        misfit=tuple(after_last.monitor.misfit),
-        unidentifiable=tuple(after_last.judgement.unidentifiable),
+        misfit=tuple(final.monitor.misfit),
+        unidentifiable=tuple(final.judgement.unidentifiable),
         particles=count,
         update_ms=1e3 * result.update_s,
     )

@@ -9,21 +9,11 @@ measured with noise: the exact posterior is that of a Kalman filter of velocity,
 import numpy as np
 import pytest
 import rail_tasks
-from rail_tasks import PERIOD_S
+from rail_tasks import CART, MASS, PERIOD_S
 from scipy import stats
 
 from emppi_ros.calibration import belief_scores
 
-MASS = 2.0
-SCENE = f"""
-<mujoco><option timestep="{PERIOD_S}" gravity="0 0 0"/>
-  <worldbody><site name="goal"/>
-    <body name="cart"><joint name="x" type="slide" axis="1 0 0"/>
-      <geom size="0.1" mass="{MASS}"/></body>
-  </worldbody>
-  <actuator><motor name="x" joint="x"/></actuator>
-</mujoco>
-"""
 MEAN, SPREAD = np.array([1.0, 0.0]), np.array([0.5, 0.5])
 PARAMETERS = {
     'drive': {
@@ -112,7 +102,7 @@ def test_mean_and_sd_are_those_of_a_kalman_filter(tmp_path, gain, seed):
         mean, covariance = _regression(commands, velocities)
         assert means[-1] == pytest.approx(mean, rel=1e-9)
         assert covariances[-1] == pytest.approx(covariance, rel=1e-9)
-    task = rail_tasks.write(tmp_path, SCENE, 'effort', PARAMETERS, EXACT | {'joint_gain': gain})
+    task = rail_tasks.write(tmp_path, CART, 'effort', PARAMETERS, EXACT | {'joint_gain': gain})
     session, beliefs = rail_tasks.learn(task, seed, commands, positions, velocities)
     # The mean of weighted particles with an effective sample size e has a standard error of
     # sd / sqrt(e), and their sd one of sd / sqrt(2 e). Each resampling keeps the error of its
@@ -138,7 +128,7 @@ RUNS, BINS = 100, 5
 def calibration(tmp_path_factory):
     """Return scores of default settings in runs with truths from the prior, (RUNS, P, 5)."""
     folder = tmp_path_factory.mktemp('calibration')
-    task = rail_tasks.write(folder, SCENE, 'effort', PARAMETERS, BELIEF | {'particles': 64})
+    task = rail_tasks.write(folder, CART, 'effort', PARAMETERS, BELIEF | {'particles': 64})
     return np.array([_calibrate(task, seed) for seed in range(RUNS)])
 
 

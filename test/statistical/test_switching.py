@@ -9,18 +9,9 @@ posterior of value and time since the last jump is that of a forward filter over
 import numpy as np
 import pytest
 import rail_tasks
-from rail_tasks import PERIOD_S
+from rail_tasks import CART, MASS, PERIOD_S
 
-MASS, COMMAND = 2.0, 3.0
-SCENE = f"""
-<mujoco><option timestep="{PERIOD_S}" gravity="0 0 0"/>
-  <worldbody><site name="goal"/>
-    <body name="cart"><joint name="x" type="slide" axis="1 0 0"/>
-      <geom size="0.1" mass="{MASS}"/></body>
-  </worldbody>
-  <actuator><motor name="x" joint="x"/></actuator>
-</mujoco>
-"""
+COMMAND = 3.0
 MEAN, SPREAD, SD = 1.0, 0.5, 0.04
 BEFORE, AFTER, BETWEEN = 1.0, 2.5, 1.75
 RATE_HZ, RECENT_S = 0.1, 2.0
@@ -100,7 +91,7 @@ def _run(folder, world, seeds):
     """
     rng = np.random.default_rng([world, 3])
     positions, velocities = _simulate(100 + rng.integers(30), rng)
-    task = rail_tasks.write(folder, SCENE, 'effort', PARAMETERS, BELIEF)
+    task = rail_tasks.write(folder, CART, 'effort', PARAMETERS, BELIEF)
     commands, rows, detected = np.full(UPDATES, COMMAND), [], []
     for seed in seeds:
         session, beliefs = rail_tasks.learn(task, seed, commands, positions, velocities)

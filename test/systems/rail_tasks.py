@@ -15,6 +15,16 @@ from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task, load_task
 
 PERIOD_S = 0.02  # between updates of a belief
+MASS = 2.0  # kg, of the cart
+CART = f"""
+<mujoco><option timestep="{PERIOD_S}" gravity="0 0 0"/>
+  <worldbody><site name="goal"/>
+    <body name="cart"><joint name="x" type="slide" axis="1 0 0"/>
+      <geom size="0.1" mass="{MASS}"/></body>
+  </worldbody>
+  <actuator><motor name="x" joint="x"/></actuator>
+</mujoco>
+"""
 _FAR = 1e3  # no command and no motion of a test reaches such a limit
 
 

@@ -96,7 +96,7 @@ def test_a_motion_that_shows_nothing_leaves_all_unidentifiable(with_slip):
     ('share', 'remaining', 'unknown', 'collapsed'),
     [
         ([1.0, 1.0], [1.0, 1.0], ['mass', 'slip'], []),
-        ([0.3, 1.0], [0.3, 1.0], [], []),  # replaced below: slip is unknown
+        ([0.3, 1.0], [0.3, 1.0], ['slip'], []),
         ([0.3, 0.3], [1.0, 0.3], [], ['mass']),
         ([0.65, 0.65], [1.0, 1.0], [], []),
         ([1.0, 1.0], [0.1, 0.1], [], []),
@@ -106,8 +106,6 @@ def test_a_parameter_has_at_most_one_flag(with_slip, share, remaining, unknown, 
     """A belief much narrower than what is left has collapsed; it is not called unidentifiable."""
     monitor = BeliefMonitor(with_slip)
     monitor.updates = 100
-    if share == [0.3, 1.0]:
-        unknown = ['slip']
     judgement = monitor.judge(drawn(with_slip, share), np.array(remaining))
     assert judgement.unidentifiable == unknown and judgement.collapsed == collapsed
     assert judgement.out_of_prior == []
