@@ -185,6 +185,10 @@ def _speeds(task, states, since=-np.inf):
     return np.array(rows).reshape(-1, 2).T
 
 
+def _is_faster(task, states, speed):
+    return len(states) > 0 and _speeds(task, states[-1:])[1][0] > speed
+
+
 @pytest.mark.parametrize(
     ('backend', 'stops'),
     [('trajectory', True), pytest.param('forward', False, marks=pytest.mark.slow)],
@@ -193,19 +197,22 @@ def test_the_bridge_is_killed_in_motion(harness, backend, stops):
     task = harness.publish_task('panda_push')
     states = harness.listen(JointState, 'joint_states', qos.SENSOR)
     applied = harness.listen(JointState, 'emppi/applied')
+    commands = harness.listen(Float64MultiArray, task.robot.topics.commands['velocity'])
     bridge = NodeSpec('bridge', {'backend': backend, **PATIENT})
     children = harness.spawn(bridge, NodeSpec('simulator'))
     _arm(harness, applied)
     _plan(harness, task, 0.1)
-    harness.spin_until(lambda: _speeds(task, states[-1:])[1] > 0.09)
+    harness.spin_until(lambda: _is_faster(task, states, 0.09))
     harness.spin_for(0.2)
     children.end('bridge', signal.SIGKILL)
     harness.spin_until(lambda: children.processes['bridge'].poll() is not None)
     killed = harness.now()
     harness.spin_until(lambda: _speeds(task, states[-1:])[0][0] > killed + 1.0)
     _, speeds = _speeds(task, states, killed + 0.5)
+    # 0.1 rad/s, and less if the bridge waited for a core and began again from rest
+    speed = 0.0 if stops else commands[-1].data[0]
     # noise of 1e-3 rad/s, and what is left of errors of position
-    assert np.all(speeds < 0.02) if stops else np.all(speeds > 0.08)
+    assert np.all(np.abs(speeds - speed) < 0.02)
 
 
 @pytest.mark.slow
@@ -218,7 +225,7 @@ def test_trajectories_stop_the_arm_of_a_bridge_that_hangs_and_it_goes_on_from_re
     )
     _arm(harness, applied)
     _plan(harness, task, 0.1)
-    harness.spin_until(lambda: _speeds(task, states[-1:])[1] > 0.09)
+    harness.spin_until(lambda: _is_faster(task, states, 0.09))
     children.processes['bridge'].send_signal(signal.SIGSTOP)
     harness.spin_until(lambda: _speeds(task, states[-1:])[1] < 0.02)
     harness.spin_for(0.3)  # and to the end of its braking
