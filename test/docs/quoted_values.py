@@ -4,7 +4,7 @@ from collections import defaultdict
 from math import ceil
 
 import numpy as np
-from published import ends, median_s, rate, rows, runs, said, task
+from published import ends, median_s, rate, rows, runs, said, success, task
 
 from benchmarks import means
 
@@ -20,6 +20,13 @@ FILMS = 'cartpole', 'rott', 'craftsman'
 def flip_steps(controller='emppi'):
     """Return the control steps until the cheetah has flipped; all runs succeed."""
     return [1e3 * row['time_s'] / row['period_ms'] for row in runs(CHEETAH, controller)]
+
+
+def by_table_i(name):
+    """Return successes with the paper's hyper-parameters, those of the oracle, and the runs."""
+    found = rows('results', reported=False, study='published', task=name)
+    of = [[row for row in found if row['controller'] == c] for c in ('emppi', 'mppi-true')]
+    return [*map(success, of), len(of[0])]
 
 
 def flips(limit, controller='emppi'):

@@ -206,6 +206,10 @@ QUOTES = {
             value for row in runs(TIP) if row['seed'] == 1 for value in (row['time_s'], *(
                 row['parameters']['block_mass'][name] for name in ('mean', 'sd', 'true')))],
     },
+    'docs/papers/emppi.md': {
+        f'| `{name}` | {{}} | {{}} | {{}} |': lambda name=name: of.by_table_i(name)
+        for name in (CHEETAH, 'shadow_dice', 'adroit_door', *BOXES, PUSH, TIP)
+    },
     CHANGES: {'rest within {} ms of': lambda: said('docs/reliability.md', STOP)},
 }  # fmt: skip
 NAME, TIMED = 'part of a name', 'a measured timing, with its command beside it'
