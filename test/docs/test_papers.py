@@ -24,15 +24,15 @@ PLACE = re.compile(rf'`[\w/]+\.(?:py|yaml|xml)\b[^`]*`|`emppi [^`]*`|{LINK.patte
 
 def lines(source):
     """Return the lines of tables that have a status, by column, with the paragraph `above`."""
-    found, above = [], ''
+    all_rows, above = [], ''
     for block in re.split(r'\n\s*\n', source):
         if not block.startswith('|'):
             above = block
             continue
         rows = [[c.strip() for c in row.split('|')[1:-1]] for row in block.strip().splitlines()]
         assert {len(row) for row in rows} == {len(rows[0])}, f'lines of different lengths: {block}'
-        found += [{**dict(zip(rows[0], row, strict=True)), 'above': above} for row in rows[2:]]
-    return [line for line in found if 'status' in line]
+        all_rows += [{**dict(zip(rows[0], row, strict=True)), 'above': above} for row in rows[2:]]
+    return [line for line in all_rows if 'status' in line]
 
 
 @functools.cache
