@@ -169,7 +169,10 @@ class ParticleFilter:
         """Let parameters of some particles jump, and once in a while all drift."""
         prior, columns = self._task.prior, self._changing
         mean = weights.mean(self.belief.log_weights, self.belief.theta)
-        self.belief, jumps = changes.jump(config, prior, columns, self.belief, elapsed, self._rng)
+        undone = self.changes.undone(self.belief.theta)
+        self.belief, jumps = changes.jump(
+            config, prior, columns, self.belief, elapsed, self._rng, undone
+        )
         self.changes.jump(jumps, elapsed, mean)
         if len(jumps.rows):
             self.statistics = [
