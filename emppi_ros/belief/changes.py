@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emppi_ros.core.arrays import Array
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.journal.snapshot import restorable
 from emppi_ros.priors.distributions import to_bounded, to_unbounded
 from emppi_ros.priors.joint_prior import JointPrior
@@ -42,7 +42,7 @@ class Jumps(NamedTuple):
     rows: Indices  # (J,) their indices among all particles
     origins: Indices  # (J,) the particle that each of them was before
     columns: Indices  # (J,) the parameter of each that jumped
-    revised: Array  # (J,) bool: whether the recent jumps of its other parameters are undone
+    revised: Bools  # (J,) whether the recent jumps of its other parameters are undone
 
 
 def jump(
