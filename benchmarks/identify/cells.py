@@ -1,17 +1,14 @@
-"""What the families of cells of `emppi bench identify` share: cells, rows, and means of rows."""
+"""What the families of cells of `emppi bench identify` share."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 import functools
 import hashlib
 from pathlib import Path
 
-from benchmarks import means
 from benchmarks.study import Computed, Run
-from emppi_ros.calibration.report import table
 from emppi_ros.core import paths
 
-CHECKOUT = paths.PACKAGE.parent
 Values = Mapping[str, float]
 
 
@@ -36,35 +33,26 @@ class IdentifyCell(IdentifyRun):
 class IdentifyRow(IdentifyRun, Computed):
     """The result of a cell."""
 
-    values: Values  # measures by name; without those that the run does not have
+    values: Values  # by measure; those that a failed run has
     refused: str = ''  # why the method returned no estimate
 
 
 @dataclass(frozen=True)
 class Family:
-    """Cells of one experiment: each method on each case, with each seed."""
+    """Cells of an experiment: each method on each case, with each seed."""
 
     description: str  # for the help
     cases: Sequence[str]
-    methods: Mapping[str, str]  # with descriptions
+    methods: Mapping[str, str]  # with descriptions, '' if the name says it
+    measures: Mapping[str, str]  # with descriptions and units; less is better
     measure: Callable[[str, str, int], Values]  # of case, method and seed
-    page: Callable[[Sequence[IdentifyRow]], Iterable[str]]  # paragraphs
-    answer: Callable[[Sequence[IdentifyRow]], Iterable[str]]  # the most important numbers
-    code: Sequence[str]  # patterns of the files that results depend on, from the checkout
+    claims: Sequence[tuple[str, str]]  # methods, and the measures that compare them with baselines
+    baselines: Sequence[str]
+    code: Sequence[str]  # patterns of files that results depend on, from the checkout
 
     @functools.cached_property
     def digest(self) -> str:
         """Identifies the code of the family."""
-        files = [file for pattern in self.code for file in sorted(CHECKOUT.glob(pattern))]
+        checkout = paths.PACKAGE.parent
+        files = [file for pattern in self.code for file in sorted(checkout.glob(pattern))]
         return hashlib.sha256(b''.join(map(Path.read_bytes, files))).hexdigest()[:16]
-
-
-def mean_of(rows: Iterable[IdentifyRow], name: str, digits: str = '.3g') -> str:
-    """Return the mean of a measure with its 95 % interval; '-' where no run has it."""
-    values = [row.values[name] for row in rows if name in row.values]
-    return f'{means.mean(values):{digits}}' if values else '-'
-
-
-def table_of(header: Sequence[str], rows: Mapping[str, Sequence[object]]) -> str:
-    """Return a table with a line for each method."""
-    return table(('method', *header), [(f'`{name}`', *cells) for name, cells in rows.items()])

@@ -10,39 +10,12 @@ their correlation matrix. It also must not explain more of the output than the i
 
 import numpy as np
 import scipy.linalg
-from scipy.optimize import brentq
-import scipy.stats
 
-from emppi_ros.core.arrays import Array, Ints
+from emppi_ros.core.arrays import Array
 
 _RANK = 1e-8  # relative to the largest column: smaller is rounding
-_FALSE_POSITIVES = 0.01  # probability that any noise input is kept
-_SHARES = 50  # candidate shares of noise
-
-
-def independent_columns(x: Array) -> Ints:
-    """
-    Return linearly independent columns of x (n, d) that span all others, in ascending order.
-
-    QR with pivoting takes the largest remaining column at each step, so that it keeps inputs and
-    drops their convex combinations, which are smaller.
-    """
-    triangle, pivots = scipy.linalg.qr(x, mode='r', pivoting=True)
-    sizes = np.abs(np.diag(triangle))
-    return np.sort(pivots[: len(sizes)][sizes > _RANK * sizes[0]])
-
-
-def relevant_columns(x: Array, y: Array) -> Ints:
-    """Return the scaled inputs (n, d) that correlate with another input or with the output."""
-    n, d = x.shape
-    together = np.column_stack([x, y])
-    correlation = np.abs(together.T @ together) / n
-    np.fill_diagonal(correlation, 0.0)
-    # Fisher's z of a zero correlation, with the level corrected for all pairs (Bonferroni)
-    level = _FALSE_POSITIVES / (d * (d + 1) / 2) / 2
-    least = np.tanh(scipy.stats.norm.isf(level) / np.sqrt(max(n - 3, 1)))
-    relevant = np.flatnonzero(correlation[:d].max(axis=1) > least)
-    return relevant if len(relevant) else np.arange(d)
+_RELEVANT = 5.0  # standard errors of a correlation: of 5000 pairs, noise exceeds it in 1 of 300
+_SHARES = 200  # candidate shares of noise
 
 
 def solve(correlation: Array, score: Array, rows: int, noise: float) -> Array:
@@ -57,23 +30,26 @@ def solve(correlation: Array, score: Array, rows: int, noise: float) -> Array:
     return vectors @ (signal / (signal**2 + error) * (vectors.T @ score))
 
 
-def fit(x: Array, y: Array) -> tuple[Array, bool]:
-    """Return coefficients (d,) of scaled data, and whether they identify the noise."""
-    columns = independent_columns(x)
-    columns = columns[relevant_columns(x[:, columns], y)]
-    used, rows = x[:, columns], len(x)
-    correlation, score = used.T @ used / rows, y @ used / rows
-
-    def unexplained(noise: float) -> float:
-        """Return the variance of the output that neither t nor noise in x explains."""
-        b = solve(correlation, score, rows, noise)
-        return float(1.0 - 2.0 * b @ score + b @ correlation @ b - noise * b @ b)
-
-    most = max(float(np.linalg.eigvalsh(correlation)[0]), 0.0)
-    shares = np.linspace(0.0, most, _SHARES)  # not monotonic: the first root counts
-    beyond = next((i for i, share in enumerate(shares) if unexplained(share) < 0.0), None)
-    if beyond is not None:
-        most = brentq(unexplained, *shares[beyond - 1 : beyond + 1]) if beyond else 0.0
+def regress(x: Array, y: Array) -> tuple[Array, bool]:
+    """Return coefficients (d,) for noiseless inputs, and whether the noise is identified."""
+    # QR with pivoting drops convex combinations of other inputs, which are smaller than these
+    triangle, pivots = scipy.linalg.qr(x, mode='r', pivoting=True)
+    sizes = np.abs(np.diag(triangle))
+    columns = np.sort(pivots[: len(sizes)][sizes > _RANK * sizes[0]])
+    scale = np.sqrt(np.mean(np.column_stack([x[:, columns], y]) ** 2, axis=0))
+    both = np.column_stack([x[:, columns], y]) / scale
+    correlation = both.T @ both / len(x)
+    others = np.abs(correlation - np.eye(len(correlation)))[:-1]
+    relevant = np.flatnonzero(others.max(axis=1) * np.sqrt(len(x)) > _RELEVANT)
+    score, correlation = correlation[relevant, -1], correlation[np.ix_(relevant, relevant)]
+    best, most = np.zeros(len(relevant)), max(float(np.linalg.eigvalsh(correlation)[0]), 0.0)
+    for share in np.linspace(0.0, most, _SHARES):
+        b = solve(correlation, score, len(x), share)
+        # the variance of the output that neither t nor noise in x explains
+        identified = bool(1.0 - 2.0 * b @ score + b @ correlation @ b - share * b @ b >= 0.0)
+        if not identified:
+            break
+        best = b
     coefficients = np.zeros(x.shape[1])
-    coefficients[columns] = solve(correlation, score, rows, most)
-    return coefficients, beyond is None
+    coefficients[columns[relevant]] = best * scale[-1] / scale[relevant]
+    return coefficients, identified

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from benchmarks.identify import regression
+from benchmarks.identify import computed_torque, regression
 from benchmarks.identify.cells import Family
 
 FAMILIES: Mapping[str, Family] = {
     'regression': regression.FAMILY,
+    'computed-torque': computed_torque.FAMILY,
 }

@@ -39,16 +39,6 @@ class FactorPosterior(NamedTuple):
         return self.wz * self.wx / (self.wx**2 + self.vx + noisy * self.x_noise)
 
 
-def start(d: int, signal: float = 0.5) -> FactorPosterior:
-    """Return the start of EM: equal inputs, with a share of signal, explain half of the output."""
-    each = np.ones(d)
-    noise = max(1.0 - signal, _LEAST) * each
-    return FactorPosterior(
-        np.sqrt(0.5 / d) * each, np.sqrt(signal) * each, 0.0 * each, 0.0 * each,
-        0.25 / d * each, noise, 0.25,
-    )  # fmt: skip
-
-
 def step(now: FactorPosterior, x: Array, y: Array, rows: int, bayesian: bool) -> FactorPosterior:
     """
     Return the posterior after an iteration, which never decreases the evidence bound.
@@ -82,12 +72,18 @@ def step(now: FactorPosterior, x: Array, y: Array, rows: int, bayesian: bool) ->
 
 
 def fit(x: Array, y: Array, bayesian: bool, signal: float = 0.5) -> FactorPosterior:
-    """Return the posterior of scaled data after convergence, or after the last iteration."""
-    rows, d = x.shape
+    """
+    Return the posterior of scaled data after convergence, or after the last iteration.
+
+    EM starts from equal inputs, with a share of `signal`, that explain half of the output.
+    """
+    (rows, d), each = x.shape, np.ones(x.shape[1])
     if rows > d + 1:  # fewer rows with the very same products
         small = np.asarray(np.linalg.qr(np.column_stack([x, y]), mode='r'))
         x, y = small[:, :-1], small[:, -1]
-    now = start(d, signal)
+    noise = max(1.0 - signal, _LEAST) * each
+    weights = np.sqrt(0.5 / d) * each, np.sqrt(signal) * each
+    now = FactorPosterior(*weights, 0.0 * each, 0.0 * each, 0.25 / d * each, noise, 0.25)
     for _ in range(_ITERATIONS):
         before, now = now, step(now, x, y, rows, bayesian)
         if max(np.abs(now.wz - before.wz).max(), np.abs(now.wx - before.wx).max()) < _CONVERGED:

@@ -1,30 +1,25 @@
 """`emppi bench identify`: methods of identification on data with known truth."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import time
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from benchmarks.identify.cells import IdentifyCell, IdentifyRow
+import numpy as np
+
+from benchmarks import means, study
+from benchmarks.identify import baselines, computed_torque, regression
+from benchmarks.identify.cells import Family, IdentifyCell, IdentifyRow
 from benchmarks.identify.families import FAMILIES
-from benchmarks.study import (
-    Axis,
-    Cells,
-    Page,
-    Results,
-    Selection,
-    Study,
-    computed,
-    described,
-    grouped,
-)
+from benchmarks.pages import constants
+from benchmarks.study import Axis, Cells, Page, Results, Selection, described, grouped
 from emppi_ros.calibration import report
 from emppi_ros.core.errors import IdentificationError
 
 _METHODS = dict.fromkeys(name for family in FAMILIES.values() for name in family.methods)
 
 
-class IdentifyStudy(Study):
+class IdentifyStudy(study.Study):
     """Methods of identification on data with known truth."""
 
     name = 'identify'
@@ -40,63 +35,85 @@ class IdentifyStudy(Study):
     outdated_by = 'code'
 
     def cells(self, selection: Selection) -> Cells:
-        """Return all cells, ordered by seed; those of a family have its methods only."""
-        return Cells(
-            [
-                IdentifyCell(name, case, method, seed, FAMILIES[name].digest)
-                for seed in selection.seeds
-                for name in selection.names['families']
-                for case in FAMILIES[name].cases[: 1 if selection.quick else None]
-                for method in FAMILIES[name].methods
-                if method in selection.names['methods']
-            ]
-        )
+        """Return all cells, ordered by seed; a family has cells of its methods only."""
+        cells = [
+            IdentifyCell(name, case, method, seed, FAMILIES[name].digest)
+            for seed in selection.seeds
+            for name in selection.names['families']
+            for case in FAMILIES[name].cases[: 1 if selection.quick else None]
+            for method in FAMILIES[name].methods
+            if method in selection.names['methods']
+        ]
+        return Cells(cells)
 
     @staticmethod
     def compute(cell: IdentifyCell) -> IdentifyRow:
         """Return the row of a cell."""
-        began, measure = time.perf_counter(), FAMILIES[cell.family].measure
+        began, refused = time.perf_counter(), ''
         try:
-            values, refused = measure(cell.case, cell.method, cell.seed), ''
+            values = FAMILIES[cell.family].measure(cell.case, cell.method, cell.seed)
         except IdentificationError as error:
             values, refused = {}, str(error)
-        return IdentifyRow(**computed(cell, began), values=values, refused=refused)
+        return IdentifyRow(**study.computed(cell, began), values=values, refused=refused)
 
     def page(self, results: Results) -> Page:
-        """Return the paragraphs of each family."""
+        """Return a table for each measure of each family."""
         rows: Sequence[IdentifyRow] = results.rows
-        by_family = {name: grouped(rows, 'family').get(name, []) for name in FAMILIES}
-        lines = [
-            line for name, family in FAMILIES.items() for line in family.answer(by_family[name])
-        ]
+        values, lines = dict[str, Any](), list[str]()
+        for name, family in FAMILIES.items():
+            of_family = [row for row in rows if row.family == name]
+            key = name.replace('-', '_')
+            values[key] = list(_tables(family, of_family)) if of_family else []
+            values[f'{key}_methods'] = report.bullets(
+                f'`{method}`: {text}.' for method, text in family.methods.items() if text
+            )
+            lines += [f'{name}: {claim}' for claim in _claims(family, of_family)]
         seeds = sorted({row.seed for row in rows})
-        values = {
-            **{
-                name.replace('-', '_'): [
-                    *family.page(by_family[name]),
-                    *_refusals(by_family[name]),
-                ]
-                if by_family[name]
-                else []
-                for name, family in FAMILIES.items()
-            },
-            **{
-                f'{name.replace("-", "_")}_methods': report.bullets(
-                    f'`{method}`: {text}' for method, text in family.methods.items()
-                )
-                for name, family in FAMILIES.items()
-            },
-            'answer': report.bullets(lines),
-            'seeds': f'{seeds[0]} to {seeds[-1]}',
-        }
+        values |= {'answer': report.bullets(lines), 'seeds': f'{seeds[0]} to {seeds[-1]}'}
+        values |= constants(baselines, regression, computed_torque)
         data = {'rows': [dataclasses.asdict(row) for row in rows]}
         return Page(values, {}, (), lines, data)
 
 
-def _refusals(rows: Sequence[IdentifyRow]) -> list[str]:
-    """Return the refused runs with the reason."""
+def _tables(family: Family, rows: Sequence[IdentifyRow]) -> Iterator[str]:
+    """Yield a table of each measure, and refusals with their reasons."""
+    groups, by_case = grouped(rows, 'case', 'method'), grouped(rows, 'case')
+    methods = [method for method in family.methods if method in grouped(rows, 'method')]
+    for measure, text in family.measures.items():
+        yield f'{text[0].upper()}{text[1:]}:'
+        lines = [
+            (f'`{method}`', *(_cell(groups.get((case, method), ()), measure) for case in by_case))
+            for method in methods
+        ]
+        yield report.table(('method', *by_case), lines)
     refused = [f'{r.case}, `{r.method}`, seed {r.seed}: {r.refused}' for r in rows if r.refused]
-    return ['Refused:', report.bullets(refused)] if refused else []
+    yield from ('Refused:', report.bullets(refused)) if refused else ()
+
+
+def _cell(rows: Sequence[IdentifyRow], measure: str) -> str:
+    """Return the mean of a measure with its interval, and how many runs failed."""
+    values = [row.values[measure] for row in rows if measure in row.values]
+    failed = f'{len(rows) - len(values)} of {len(rows)} failed' if len(rows) > len(values) else ''
+    return ', '.join(filter(None, (f'{means.mean(values):.3g}' if values else '', failed)))
+
+
+def _claims(family: Family, rows: Sequence[IdentifyRow]) -> Iterator[str]:
+    """Yield how methods compare with the best baseline of each case that never fails."""
+    for method, measure in family.claims:
+        changes = []
+        for of_case in grouped(rows, 'case').values():
+            errors = {
+                name: float(np.mean([row.values.get(measure, np.inf) for row in of]))
+                for name, of in grouped(of_case, 'method').items()
+            }
+            best = min((errors.get(name, np.inf) for name in family.baselines), default=np.inf)
+            if best < np.inf and method in errors:
+                changes.append(100.0 * (errors[method] / best - 1.0))
+        if changes:
+            yield (
+                f'`{method}` against the best baseline of each of {len(changes)} cases: '
+                f'{min(changes):+.0f} to {max(changes):+.0f} % ({family.measures[measure]}).'
+            )
 
 
 STUDY = IdentifyStudy()
