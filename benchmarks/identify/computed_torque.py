@@ -182,7 +182,7 @@ FAMILY = Family(
         TRUE: 'the true bodies; what is left comes from torques that are held for a cycle',
         SCENE: 'those of the scene, which are not those of the arm',
         NONE: 'no model: feedback alone',
-        OURS: '`emppi identify --method rigid-body --links unknown`, with its weak prior about the '
+        OURS: '`emppi identify --method rigid-body --links unknown`, with a weak prior about the '
         'links of the scene',
         **dict.fromkeys(('OLS', 'LASSO', 'stepwise', *BASELINES), ''),
     },
