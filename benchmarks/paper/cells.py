@@ -140,9 +140,13 @@ def task_digest(text: str) -> str:
     """
     Return the SHA-256 of a task's keys and values: comments and layout of the YAML do not count.
 
-    The order of keys counts, since random numbers are drawn in the order of the parameters.
+    Neither does its calibration. The order of keys counts, since random numbers are drawn in the
+    order of the parameters.
     """
-    return hashlib.sha256(json.dumps(config.parse(text, 'task')).encode()).hexdigest()
+    data = {
+        key: value for key, value in config.parse(text, 'task').items() if key != 'calibration'
+    }
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
 
 class Request(NamedTuple):

@@ -70,6 +70,7 @@ def test_the_digest_depends_on_the_settings_only():
 def test_comments_and_layout_do_not_change_the_digest():
     text = task_text('cartpole_swingup')
     assert task_digest(f'# a comment\n{text}') == task_digest(text)
+    assert task_digest(changed(text, {'calibration': None})) == task_digest(text)
     rewritten = changed(text, {})  # no comments, another layout
     assert rewritten != text and task_digest(rewritten) == task_digest(text)
 
