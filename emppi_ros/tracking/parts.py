@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 
 from emppi_ros.core import config, paths
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, prefix_errors
 from emppi_ros.core.pose import Poses, from_rows
 from emppi_ros.model import scene
@@ -16,6 +17,7 @@ from emppi_ros.tasks.task import Task
 from emppi_ros.tracking import renderer
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.fitting import TrackedParts, TrackerConfig
+from emppi_ros.tracking.silhouettes import PartMark
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,10 @@ class PartConfig:
     quaternion: tuple[float, ...] | None = config.quaternion(
         doc='its orientation in the first image (as in the scene)'
     )
+    color: tuple[float, ...] | None = config.position(
+        doc='its red, green and blue in images of colours, of which the hue counts'
+    )
+    label: int | None = config.key(None, doc='its value in images of labels')
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,10 @@ class PartsFileConfig:
         doc="MJCF file, beside this one or among the package's assets: shapes, and what is fixed"
     )
     parts: Mapping[str, PartConfig] = config.key(doc='name -> part')
+    plane: tuple[float, ...] | None = config.position(
+        doc='in images of colours or labels: normal of the planes in which parts move, each in '
+        'one through its first pose, whose place and angle in it need not be known'
+    )
     background: str = config.one_of(
         'scene',
         'none',
@@ -58,6 +68,8 @@ class PartsFile(NamedTuple):
     start: Poses  # of the parts in the first image
     tracker: TrackerConfig
     background: str = 'scene'  # as in `PartsFileConfig`
+    normal: Array | None = None  # (3,), of the plane in which parts move; None if they are free
+    marks: tuple[PartMark, ...] = ()  # of each part, where they move in a plane
 
 
 def load_parts(path: Path) -> PartsFile:
@@ -68,7 +80,7 @@ def load_parts(path: Path) -> PartsFile:
     file = prefix_errors(f'{path}: scene', paths.find_scene, settings.scene, path.parent)
     model = scene.load_scene(file.path, True, file.root)
     kinematics = scene.kinematics(model, model.qpos0)
-    bodies, rows = list[int](), list[list[float]]()
+    bodies, rows, marks = list[int](), list[list[float]](), list[PartMark]()
     for name, part in settings.parts.items():
         where = f'{path}: parts: {name}'
         body = prefix_errors(where, scene.find, model, 'body', part.body or name)
@@ -76,8 +88,13 @@ def load_parts(path: Path) -> PartsFile:
         quaternion = kinematics.xquat[body] if part.quaternion is None else part.quaternion
         bodies.append(body)
         rows.append([*position, *quaternion])
+        marks.append(PartMark(None if part.color is None else np.array(part.color), part.label))
     names, start = tuple(settings.parts), from_rows(np.array(rows))
-    return PartsFile(names, model, tuple(bodies), start, settings.tracker, settings.background)
+    normal = None if settings.plane is None else np.array(settings.plane)
+    return PartsFile(
+        names, model, tuple(bodies), start, settings.tracker, settings.background, normal,
+        tuple(marks),
+    )  # fmt: skip
 
 
 def of_task(task: Task, settings: TrackerConfig) -> PartsFile:
