@@ -122,19 +122,20 @@ class PlanarTracker:
         """Return the fit of a part from where it should be, or of a search in the whole image."""
         shape = self._parts[part]
         found = shape.fit(guess, seen, _NEAR_PX)
-        is_good = found.agreement > _WELL and self._judge(found, seen) == TRACKED
-        if is_good or np.sum(seen.own) < FEWEST_PIXELS:
+        is_new, is_good = np.isnan(self._seen_at[part]), found.agreement > _WELL
+        is_good &= self._judge(found, seen) == TRACKED
+        if (is_good and not is_new) or np.sum(seen.own) < FEWEST_PIXELS:
             return found
         pieces, _ = ndimage.label(seen.own, np.ones((3, 3)))
         sizes = np.bincount(pieces[seen.own])
         large = seen.own & (sizes[pieces] >= _LARGE * sizes.max())
         blurs = np.geomspace(max(_FAR_PX, _FAR * np.sqrt(large.sum())), 1.0, _BLURS).tolist()
         found = max(found, shape.fit(guess, seen, blurs), key=lambda one: one.agreement)
-        if self._judge(found, seen) == TRACKED:
+        if self._judge(found, seen) == TRACKED and not is_new:
             return found
         turns = np.linspace(0.0, 2.0 * np.pi * shape.radius, _ANGLES, endpoint=False)
         poses = [shape.moved(guess, np.array([0.0, 0.0, turn])) for turn in turns]
-        fits = [shape.fit(shape.put_on(one, large), seen, blurs) for one in poses]
+        fits = [found, *(shape.fit(shape.put_on(one, large), seen, blurs) for one in poses)]
         best = max(fits, key=lambda one: one.overlap)
         if self._judge(best, seen) != TRACKED:
             return found
