@@ -131,7 +131,7 @@ def read_video(
     """
     file = parts_files.load_parts(parts) if isinstance(parts, Path) else parts
     recorded, notes = dict[str, tuple[Array, Array]](), list[str]()
-    is_depth = file is None or file.normal is None
+    is_depth = file is None or file.plane is None
     if is_recorded(path):
         bag = depth_bag.read(open_bag(path, namespace), topics, is_depth)
         video, notes = bag.video, list(bag.notes)
@@ -194,7 +194,7 @@ def track(
         )
     if not isinstance(video, VideoOfParts):
         video = read_video(Path(video), None if parts is None else Path(parts))
-    if init and video.parts.normal is None:
+    if init and video.parts.plane is None:
         video = _with_start(video)
     file, images = video.parts, video.video
     tracker = _make_tracker(file, images, model)
@@ -242,7 +242,7 @@ def _make_tracker(
     file: PartsFile, images: DepthVideo, model: Path | str | None
 ) -> PartTracker | JointTracker | PlanarTracker:
     """Return a tracker of free parts, of parts in a plane, or of the joints of a model."""
-    if file.normal is not None:
+    if file.plane is not None:
         if model is not None:
             raise ConfigError('--model: not with `plane` in --parts: joints need depth images')
         return PlanarTracker(file, images.camera)

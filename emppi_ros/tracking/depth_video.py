@@ -90,10 +90,11 @@ def read(path: Path, is_depth: bool = True) -> DepthVideo:
 def write(path: Path, video: DepthVideo) -> None:
     """Write a video as an NPZ file, with depths in 32 bits; ConfigError if that fails."""
     camera, count = video.camera, len(video.time)
-    images = np.array([video.image(i) for i in range(count)])
-    kind = 'color' if images.ndim == 4 else 'label' if images.dtype.kind in 'iu' else 'depth'
+    first = video.image(0)
+    kind = 'color' if first.ndim > 2 else 'label' if first.dtype.kind in 'iu' else 'depth'
+    dtype = np.float32 if kind == 'depth' else first.dtype
     arrays: dict[str, Any] = {
-        kind: images.astype(np.float32) if kind == 'depth' else images,
+        kind: np.array([video.image(i) for i in range(count)], dtype),
         'time_s': video.time,
         'intrinsics': np.array([camera.fx, camera.fy, camera.cx, camera.cy]),
         'camera_position': np.array(camera.position),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import mujoco
 import numpy as np
@@ -61,9 +61,7 @@ class TrackerConfig:
     lost_below: float = config.fraction(
         0.8, doc='share of visible pixels with the right depth, below which a part is lost'
     )
-    hue_tolerance_deg: float = config.between(
-        1.0, 60.0, 25.0, doc='by which the hue of a part may differ in images of colours'
-    )
+    hue_tolerance_deg: float = config.between(1.0, 60.0, 25.0, doc='of the hue of a part')
 
 
 class TrackedParts:
@@ -138,9 +136,7 @@ class TrackedParts:
         self.rounding = _rounding_step(image) / np.sqrt(12.0)
         return image if mask is None else np.where(mask, image, FAR)
 
-    def check_image(
-        self, last: float, time: float, image: Array | Ints, mask: Bools | None
-    ) -> None:
+    def check_image(self, last: float, time: float, image: Any, mask: Bools | None) -> None:
         """Raise PoseError if sizes do not fit, or the time is not after the last image [s]."""
         shape = self.camera.height, self.camera.width
         for other in (image, mask):

@@ -9,7 +9,6 @@ import mujoco
 import numpy as np
 
 from emppi_ros.core import config, paths
-from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, prefix_errors
 from emppi_ros.core.pose import Poses, from_rows
 from emppi_ros.model import scene
@@ -68,8 +67,8 @@ class PartsFile(NamedTuple):
     start: Poses  # of the parts in the first image
     tracker: TrackerConfig
     background: str = 'scene'  # as in `PartsFileConfig`
-    normal: Array | None = None  # (3,), of the plane in which parts move; None if they are free
-    marks: tuple[PartMark, ...] = ()  # of each part, where they move in a plane
+    plane: tuple[float, ...] | None = None  # normal (3,), where parts move in planes
+    marks: tuple[PartMark, ...] = ()  # of each part, where they do
 
 
 def load_parts(path: Path) -> PartsFile:
@@ -80,7 +79,7 @@ def load_parts(path: Path) -> PartsFile:
     file = prefix_errors(f'{path}: scene', paths.find_scene, settings.scene, path.parent)
     model = scene.load_scene(file.path, True, file.root)
     kinematics = scene.kinematics(model, model.qpos0)
-    bodies, rows, marks = list[int](), list[list[float]](), list[PartMark]()
+    bodies, rows = list[int](), list[list[float]]()
     for name, part in settings.parts.items():
         where = f'{path}: parts: {name}'
         body = prefix_errors(where, scene.find, model, 'body', part.body or name)
@@ -88,13 +87,10 @@ def load_parts(path: Path) -> PartsFile:
         quaternion = kinematics.xquat[body] if part.quaternion is None else part.quaternion
         bodies.append(body)
         rows.append([*position, *quaternion])
-        marks.append(PartMark(None if part.color is None else np.array(part.color), part.label))
     names, start = tuple(settings.parts), from_rows(np.array(rows))
-    normal = None if settings.plane is None else np.array(settings.plane)
-    return PartsFile(
-        names, model, tuple(bodies), start, settings.tracker, settings.background, normal,
-        tuple(marks),
-    )  # fmt: skip
+    marks = tuple(PartMark(one.color, one.label) for one in settings.parts.values())
+    ways = settings.tracker, settings.background, settings.plane
+    return PartsFile(names, model, tuple(bodies), start, *ways, marks)
 
 
 def of_task(task: Task, settings: TrackerConfig) -> PartsFile:

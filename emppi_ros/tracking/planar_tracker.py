@@ -32,13 +32,13 @@ class PlanarTracker:
 
     def __init__(self, file: PartsFile, camera: Camera) -> None:
         """Prepare parts with a normal and marks; ConfigError if these do not fit."""
-        assert file.normal is not None
-        normal = file.normal / max(float(np.linalg.norm(file.normal)), 1e-9)
+        assert file.plane is not None
+        normal = np.array(file.plane) / max(float(np.linalg.norm(file.plane)), 1e-9)
         silhouettes.check_marks(file.names, file.marks, file.tracker.hue_tolerance_deg)
         self.tracked, self.poses, self._file = prepare_parts(file, camera), file.start, file
         if not abs(float(camera.matrix[:, 2] @ normal)) > _FLATTEST:
             raise ConfigError(
-                f'plane: found {file.normal.tolist()}, expected the normal of a plane that the '
+                f'plane: found {list(file.plane)}, expected the normal of a plane that the '
                 'camera sees, and not from the side: check it, and the pose of the camera'
             )
         heights, self._parts = [], []
@@ -94,7 +94,7 @@ class PlanarTracker:
         for part, (name, mark) in enumerate(zip(self._file.names, self._file.marks, strict=True)):
             seen = self._silhouette(labels, part)
             visible = self._parts[part].compare(poses.at([part]), seen)[2]
-            what = f'label {mark.label}' if mark.color is None else f'color {mark.color.tolist()}'
+            what = f'label {mark.label}' if mark.color is None else f'color {list(mark.color)}'
             sentences.append(
                 f'{name}: {int(seen.own.sum())} px have its {what} at {time:.6g} s, and its shape '
                 f'has about {visible}: check these, its first pose, `plane`, and the camera pose'

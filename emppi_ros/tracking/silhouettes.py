@@ -22,9 +22,9 @@ _LEAST_CHROMA = 12.0  # of 255, of a pixel: less is noise in the dark
 
 
 class PartMark(NamedTuple):
-    """How images show a part: its colour (3,), or its label."""
+    """How images show a part: its red, green and blue, or its label."""
 
-    color: Array | None = None
+    color: tuple[float, ...] | None = None
     label: int | None = None
 
 
@@ -38,7 +38,7 @@ def check_marks(names: Sequence[str], marks: Sequence[PartMark], tolerance_deg: 
             )
         if color is not None and _saturation(color) < _LEAST_SATURATION:
             raise ConfigError(
-                f'parts: {name}: color: found {color.tolist()}, which is nearly grey, and a part '
+                f'parts: {name}: color: found {list(color)}, which is nearly grey, and a part '
                 'is recognized by its hue: paint it, or give images of labels'
             )
         for other, second in zip(names[:i], marks[:i], strict=True):
@@ -60,7 +60,7 @@ def segment(image: npt.NDArray[Any], marks: Sequence[PartMark], tolerance_deg: f
     PoseError if the image is of another kind than the marks.
     """
     colors = [mark.color for mark in marks if mark.color is not None]
-    found = 'colours' if image.ndim > 2 else 'labels' if image.dtype.kind in 'iu' else 'depths'
+    found = 'colours' if image.ndim > 2 else 'labels' if image.dtype.kind in 'iub' else 'depths'
     expected = 'colours' if colors else 'labels'
     if found != expected:
         raise PoseError(f'image of {found}: expected {expected}, as `parts` in --parts have them')
@@ -77,6 +77,6 @@ def segment(image: npt.NDArray[Any], marks: Sequence[PartMark], tolerance_deg: f
     return np.where(shown & (angles.min(axis=0) < np.radians(tolerance_deg)), part, NOTHING)
 
 
-def _saturation(color: npt.NDArray[Any]) -> Array:
+def _saturation(color: Any) -> Array:
     """Return the chroma (...) of colours (..., 3) relative to their brightness."""
     return np.asarray(np.abs(color @ _CHROMA) / np.maximum(np.mean(color, axis=-1), 1e-9))

@@ -68,9 +68,10 @@ def test_a_film_in_colours_shows_poses_and_the_tree_of_rotts_mechanism():
     model, bodies, poses = swing(mechanism, seed)
     view, names = camera.from_model(model, 'depth', WIDTH, HEIGHT), mechanism.parts
     start = renderer.body_poses(scene.kinematics(model, model.qpos0), bodies)  # not the first one
-    marks = tuple(PartMark(color) for color in COLORS)
-    normal = np.array([0.0, 1.0, 0.0])
-    file = PartsFile(names, model, tuple(bodies), start, TrackerConfig(), 'scene', normal, marks)
+    marks = tuple(PartMark(tuple(color)) for color in COLORS)
+    file = PartsFile(
+        names, model, tuple(bodies), start, TrackerConfig(), 'scene', (0.0, 1.0, 0.0), marks
+    )
     tracker, time = PlanarTracker(file, view), np.arange(COUNT) / RATE_HZ
     images = paint(model, bodies, view, poses, np.random.default_rng([seed, 1]))
     found = [tracker.track(*one) for one in zip(time.tolist(), images, strict=True)]

@@ -125,5 +125,5 @@ def test_compressed_colours_and_labels_are_read():
         Image.fromarray(values).save(file, 'PNG')
         compressed = SimpleNamespace(format='rgb8; png compressed bgr8', data=file.getvalue())
         np.testing.assert_array_equal(read_colors(compressed), values)
-    with pytest.raises(PoseError, match=r'jpeg\\) cannot be read'):
+    with pytest.raises(PoseError, match='image .jpeg. cannot be read'):
         read_colors(SimpleNamespace(format='jpeg', data=b'abc'))

@@ -47,7 +47,7 @@ class Labelled:
         self.start = renderer.body_poses(scene.kinematics(model, model.qpos0), bodies)
         marks = tuple(PartMark(label=i + 1) for i in range(len(names)))
         self.file = PartsFile(
-            names, model, bodies, self.start, TrackerConfig(), 'scene', NORMAL, marks
+            names, model, bodies, self.start, TrackerConfig(), 'scene', tuple(NORMAL), marks
         )
         self.view, self.tracked = view, TrackedParts(TrackerConfig(), model, bodies, view)
 
@@ -154,5 +154,5 @@ def test_images_and_planes_that_do_not_fit_are_refused():
     with pytest.raises(PoseError, match='of colours: .* its normal as `plane`'):
         parts.tracked.prepare(-np.inf, 0.0, np.zeros((120, 160, 3), np.uint8), None)
     with pytest.raises(ConfigError, match=r'plane: found \[0.0, 0.0, 1.0\], expected the normal'):
-        PlanarTracker(parts.file._replace(normal=np.array([0.0, 0.0, 1.0])), VIEW)
+        PlanarTracker(parts.file._replace(plane=(0.0, 0.0, 1.0)), VIEW)
     assert isinstance(parts.start, Poses)

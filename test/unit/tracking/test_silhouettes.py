@@ -6,8 +6,8 @@ import pytest
 from emppi_ros.core.errors import ConfigError, PoseError
 from emppi_ros.tracking.silhouettes import PartMark, check_marks, segment
 
-RED, BLUE = np.array([200.0, 60.0, 50.0]), np.array([50.0, 80.0, 210.0])
-MARKS = PartMark(RED), PartMark(BLUE)
+RED, BLUE = np.array([[200.0, 60.0, 50.0], [50.0, 80.0, 210.0]])
+MARKS = PartMark(tuple(RED)), PartMark(tuple(BLUE))
 
 
 def test_hues_are_recognized_in_shade_light_and_noise():
@@ -35,10 +35,13 @@ def test_labels_are_parts():
     ('marks', 'words'),
     [
         ((PartMark(), PartMark()), 'arm: expected `color` .* or `label`'),
-        ((PartMark(RED, 1), PartMark(BLUE)), 'arm: expected `color` .* or `label`'),
-        ((PartMark(RED), PartMark(label=2)), 'bob: expected `color` .* or `label`'),
-        ((PartMark(RED), PartMark(np.full(3, 90.0))), 'bob: color: found .* nearly grey'),
-        ((PartMark(RED), PartMark(0.5 * RED)), 'bob and arm have hues 0 degrees apart: paint'),
+        ((PartMark(tuple(RED), 1), PartMark(tuple(BLUE))), 'arm: expected `color` .* or `label`'),
+        ((PartMark(tuple(RED)), PartMark(label=2)), 'bob: expected `color` .* or `label`'),
+        ((PartMark(tuple(RED)), PartMark((90.0,) * 3)), 'bob: color: found .* nearly grey'),
+        (
+            (PartMark(tuple(RED)), PartMark(tuple(0.5 * RED))),
+            'bob and arm have hues 0 degrees apart: paint',
+        ),
         ((PartMark(label=2), PartMark(label=2)), 'bob and arm have the same label'),
     ],
 )
