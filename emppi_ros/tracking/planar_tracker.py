@@ -56,7 +56,7 @@ class PlanarTracker:
     @property
     def notes(self) -> tuple[str, ...]:
         """Which parts look alike in other orientations."""
-        text = 'looks alike in another orientation; the one nearest to its last pose was taken'
+        text = 'looks alike in another orientation: the nearest to its pose before, or in --parts'
         return tuple(f'{name}: {text}' for name in sorted(self._alike))
 
     def track(
