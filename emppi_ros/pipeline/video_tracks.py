@@ -197,7 +197,7 @@ def track(
     if init and video.parts.plane is None:
         video = _with_start(video)
     file, images = video.parts, video.video
-    tracker = _make_tracker(file, images, model)
+    tracker = _make_tracker(file, images, model, smooth)
     estimates: list[list[PartEstimate]] = []
     causes: dict[int, str] = {}  # by part, why it was not found for the first time
     durations, qpos = [], []
@@ -239,12 +239,12 @@ def track(
 
 
 def _make_tracker(
-    file: PartsFile, images: DepthVideo, model: Path | str | None
+    file: PartsFile, images: DepthVideo, model: Path | str | None, smooth: bool
 ) -> PartTracker | JointTracker | PlanarTracker:
     """Return a tracker of free parts, of parts in a plane, or of the joints of a model."""
     if file.plane is not None:
-        if model is not None:
-            raise ConfigError('--model: not with `plane` in --parts: joints need depth images')
+        if model is not None or smooth:  # errors of silhouettes are alike from image to image
+            raise ConfigError('--model, --smooth: not with `plane` in --parts, without depths')
         return PlanarTracker(file, images.camera)
     tracked = parts_files.prepare_parts(file, images.camera)
     if model is None:

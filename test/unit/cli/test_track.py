@@ -242,6 +242,7 @@ def test_colours_that_do_not_show_parts_are_explained(film, capsys, old, new, wo
     assert words in capsys.readouterr().err
 
 
-def test_joints_are_not_tracked_in_colours(film, capsys):
-    assert main(arguments(film, '--model', str(film.parent / 'scene.xml'))) == 2
-    assert '--model: not with `plane` in --parts' in capsys.readouterr().err
+@pytest.mark.parametrize('more', [['--model', 'arm.xml'], ['--smooth']])
+def test_what_needs_depths_is_refused_for_colours(film, capsys, more):
+    assert main(arguments(film, *more)) == 2
+    assert '--model, --smooth: not with `plane` in --parts' in capsys.readouterr().err
