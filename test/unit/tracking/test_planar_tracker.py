@@ -41,8 +41,8 @@ VIEW = looking_at(160, 120, 45.0, [0.2, -1.2, 0.15])
 class Labelled:
     """Some parts of the scene, whose images are labels of a segmenter."""
 
-    def __init__(self, *names, view=VIEW):
-        model = mujoco.MjModel.from_xml_string(SCENE)
+    def __init__(self, *names, text=SCENE, view=VIEW):
+        model = mujoco.MjModel.from_xml_string(text)
         bodies = tuple(model.body(name).id for name in names)
         self.start = renderer.body_poses(scene.kinematics(model, model.qpos0), bodies)
         marks = tuple(PartMark(label=i + 1) for i in range(len(names)))
@@ -112,6 +112,24 @@ def test_a_part_in_front_does_not_move_one_that_it_covers():
     # if nothing covered it, this would not be its shape
     (wrong,) = alone.tracker(begin.at([0])).track(0.0, np.where(image == 2, 0, image))
     assert wrong.status == 'lost'
+
+
+def test_what_the_scene_has_in_front_hides_a_part():
+    post = '<geom type="box" pos="0.02 -0.2 -0.22" size="0.06 0.01 0.08"/>'
+    parts = Labelled(
+        'elbow', text=SCENE.replace('<body name="elbow">', f'{post}<body name="elbow">')
+    )
+    start, tracker = parts.start, parts.tracker()
+    parts.tracked.renderer.place(start)
+    seen, behind = parts.tracked.renderer.render(), tracker.tracked.background
+    depth = behind.crop(renderer.Window(0, VIEW.height, 0, VIEW.width))
+    image = np.where(depth < seen.depth, 0, seen.part + 1)
+    assert np.sum(image) < 0.8 * np.sum(seen.part + 1)
+    tracker.poses = turned(start, [0.005, 0.0, 0.0], 0.03)
+    (found,) = tracker.track(0.0, image)
+    error, known = errors(found, start)[FLAT], found.covariance[np.ix_(FLAT, FLAT)]
+    # 99.9 % of a chi squared variable with three degrees of freedom
+    assert found.status == 'tracked' and error @ np.linalg.solve(known, error) < 16.3
 
 
 def test_first_poses_are_found_and_what_looks_alike_is_named():
