@@ -1,4 +1,4 @@
-"""`emppi track`: poses of parts in a depth video."""
+"""`emppi track`: poses of parts in a video."""
 
 import argparse
 from contextlib import nullcontext
@@ -70,14 +70,14 @@ def add_commands(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """
-    Find the poses of parts in a depth video.
+    Find the poses of parts in a video of depths, or, in a plane, of colours or labels.
 
     The parts are rigid, and their shapes are known. Poses in each image, with covariances, become
     a table, which `emppi articulate` reads. Rows are empty for a part while it is hidden or lost.
 
-    VIDEO is an NPZ file, as `emppi run --depth` writes it, a folder of 16-bit PNG files with a
-    `camera.yaml`, or a bag (MCAP) with depth images, their intrinsics and joint states, as `emppi
-    record --depth` writes it.
+    VIDEO is an NPZ file, as `emppi run --depth` writes it, a folder of PNG files with a
+    `camera.yaml`, or a bag (MCAP) with images, their intrinsics and joint states, as `emppi record
+    --depth` writes it.
     """
     tables.check_writable('--out', options.out)
     output.check_path('--picture', options.picture, '.png')

@@ -25,13 +25,14 @@ from emppi_ros.tracking.depth_video import DepthVideo
 from emppi_ros.tracking.fitting import TrackerConfig
 from emppi_ros.tracking.jointed_parts import JointedParts, JointTracker
 from emppi_ros.tracking.parts import PartsFile
+from emppi_ros.tracking.planar_tracker import PlanarTracker
 from emppi_ros.tracking.tracker import HIDDEN, LOST, TRACKED, PartEstimate, PartTracker
 
 _TOPICS = DepthTopics()
 
 
 class VideoOfParts(NamedTuple):
-    """A depth video, and what to track in it."""
+    """A video, and what to track in it."""
 
     parts: PartsFile
     video: DepthVideo
@@ -43,12 +44,12 @@ class VideoOfParts(NamedTuple):
 
 
 class TrackedImage(NamedTuple):
-    """An image (h, w) [m] by its number, and the estimates in it."""
+    """An image by its number, as of `DepthVideo`, and the estimates in it."""
 
     number: int
     time: float
-    image: Array
-    tracker: PartTracker | JointTracker
+    image: Any
+    tracker: PartTracker | JointTracker | PlanarTracker
     estimates: list[PartEstimate]
 
 
@@ -130,8 +131,9 @@ def read_video(
     """
     file = parts_files.load_parts(parts) if isinstance(parts, Path) else parts
     recorded, notes = dict[str, tuple[Array, Array]](), list[str]()
+    is_depth = file is None or file.plane is None
     if is_recorded(path):
-        bag = depth_bag.read(open_bag(path, namespace), topics)
+        bag = depth_bag.read(open_bag(path, namespace), topics, is_depth)
         video, notes = bag.video, list(bag.notes)
         if file is None:
             if bag.task is None:
@@ -143,7 +145,7 @@ def read_video(
     elif file is None:
         raise ConfigError('--parts: missing; only a bag with a task goes without it')
     else:
-        video = depth_video.read(path)
+        video = depth_video.read(path, is_depth)
         if topics.pose is not None:
             video = dataclasses.replace(video, camera=video.camera.at(topics.pose))
     if joints is None:
@@ -167,7 +169,7 @@ def track(
     watch: Callable[[TrackedImage], None] = lambda _: None,
 ) -> VideoTracks:
     """
-    Return the poses of rigid parts in each image of a depth video.
+    Return the poses of rigid parts in each image of a video.
 
     Parameters
     ----------
@@ -192,16 +194,10 @@ def track(
         )
     if not isinstance(video, VideoOfParts):
         video = read_video(Path(video), None if parts is None else Path(parts))
-    if init:
+    if init and video.parts.plane is None:
         video = _with_start(video)
     file, images = video.parts, video.video
-    tracker: PartTracker | JointTracker
-    if model is None:
-        tracker = PartTracker(parts_files.prepare_parts(file, images.camera), file.start)
-    else:
-        loaded = scene.load_scene(Path(model))
-        jointed = prefix_errors(f'--model {model}', JointedParts, loaded, file.names)
-        tracker = JointTracker(parts_files.prepare_parts(file, images.camera), jointed)
+    tracker = _make_tracker(file, images, model, smooth)
     estimates: list[list[PartEstimate]] = []
     causes: dict[int, str] = {}  # by part, why it was not found for the first time
     durations, qpos = [], []
@@ -215,8 +211,11 @@ def track(
         estimates.append(tracker.track(moment, image, mask))
         missing = [k for k, estimate in enumerate(estimates[-1]) if estimate.status != TRACKED]
         if set(missing) - set(causes):
-            whole = tracker.tracked.prepare(-np.inf, moment, image, mask)
-            texts = loss.explain_losses(tracker.tracked, file.names, first, whole)
+            if isinstance(tracker, PlanarTracker):
+                texts = tracker.explain_losses(first, moment, image)
+            else:
+                whole = tracker.tracked.prepare(-np.inf, moment, image, mask)
+                texts = loss.explain_losses(tracker.tracked, file.names, first, whole)
             causes = {k: texts[k] for k in missing} | causes
         durations.append(time.perf_counter() - began)
         is_tracked = any(one.status == TRACKED for one in estimates[-1])
@@ -225,16 +224,34 @@ def track(
         watch(TrackedImage(i, moment, image, tracker, estimates[-1]))
     if smooth:
         estimates = smoothing.smooth_estimates(images.time, estimates, tracker.tracked.shapes)
-    positions = [] if model is None else _joint_signals(loaded, qpos)
+    positions = [] if model is None else _joint_signals(scene.load_scene(Path(model)), qpos)
     rarely = [
         causes[part]
         for part, found in enumerate(zip(*estimates, strict=True))
         if 2 * sum(one.status == TRACKED for one in found) < len(found)
     ]
     notes = (*video.notes, *_losses(file.names, images.time, estimates), *dict.fromkeys(rarely))
+    if isinstance(tracker, PlanarTracker):
+        notes += tracker.notes
     return VideoTracks(
         file.names, images.time, estimates, positions, 1e3 * float(np.median(durations)), notes
     )
+
+
+def _make_tracker(
+    file: PartsFile, images: DepthVideo, model: Path | str | None, smooth: bool
+) -> PartTracker | JointTracker | PlanarTracker:
+    """Return a tracker of free parts, of parts in a plane, or of the joints of a model."""
+    if file.plane is not None:
+        if model is not None or smooth:  # errors of silhouettes are alike from image to image
+            raise ConfigError('--model, --smooth: not with `plane` in --parts, without depths')
+        return PlanarTracker(file, images.camera)
+    tracked = parts_files.prepare_parts(file, images.camera)
+    if model is None:
+        return PartTracker(tracked, file.start)
+    loaded = scene.load_scene(Path(model))
+    jointed = prefix_errors(f'--model {model}', JointedParts, loaded, file.names)
+    return JointTracker(tracked, jointed)
 
 
 def _with_start(video: VideoOfParts) -> VideoOfParts:

@@ -42,8 +42,8 @@ class DepthBag(NamedTuple):
     notes: Sequence[str]  # what was assumed or left out, such as an end that cannot be read
 
 
-def read(bag: Bag, topics: DepthTopics) -> DepthBag:
-    """Return the video of a bag; ReplayError or PoseError says what is missing."""
+def read(bag: Bag, topics: DepthTopics, is_depth: bool = True) -> DepthBag:
+    """Return the video of a bag, of depths or not; ReplayError or PoseError: what is missing."""
     for _ in bag.messages(()):
         pass  # finds the namespace
     image, info = (name.lstrip('/') for name in (topics.image, topics.info))
@@ -73,11 +73,12 @@ def read(bag: Bag, topics: DepthTopics) -> DepthBag:
     if len(cameras) > 1:
         raise PoseError(f'{bag.path}: {len(cameras)} cameras on one topic: intrinsics differ')
     start = _seconds(images[0])
-    size = images[0].width, images[0].height
+    read_image = depth_messages.read_depth if is_depth else depth_messages.read_colors
+    size = read_image(images[0]).shape[1::-1]
     video = DepthVideo(
         depth_messages.read_camera(infos[0], pose, image, size, topics.is_rectified, notes.append),
         np.array([_seconds(message) - start for message in images]),
-        lambda i: depth_messages.read_depth(images[i]),
+        lambda i: read_image(images[i]),
     )
     samples: dict[str, list[tuple[float, float]]] = {}
     for message in messages[_JOINTS]:

@@ -1,13 +1,16 @@
 """
-Read depth images, camera intrinsics and transforms from messages.
+Read images, camera intrinsics and transforms from messages.
 
 Messages are those of rclpy or of a bag: only their fields are used.
 """
 
 from collections.abc import Callable
+import io
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from PIL import Image
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, PoseError
@@ -17,6 +20,8 @@ from emppi_ros.tracking.camera import Camera
 
 IMAGE, INFO = 'depth/image', 'depth/camera_info'
 ENCODINGS = {'16UC1': ('u2', 0.001), 'mono16': ('u2', 0.001), '32FC1': ('f4', 1.0)}  # REP 118
+COLORS = {'rgb8': [0, 1, 2], 'bgr8': [2, 1, 0]}  # channels of red, green and blue
+LABELS = 'mono8', '8UC1'
 _STILL_M, _STILL_RAD = 1e-3, 2e-3  # by which the pose of a camera at rest may change on /tf
 _LONGEST_CHAIN = 50  # frames from a camera to the world
 
@@ -32,19 +37,43 @@ def read_depth(message: Any) -> Array:
     """Return the depths (h, w) [m] of an image; PoseError if it is no depth image."""
     if message.encoding not in ENCODINGS:
         raise PoseError(
-            f'image with encoding {message.encoding!r}; expected one of {", ".join(ENCODINGS)}'
+            f'image with encoding {message.encoding!r}; expected one of {", ".join(ENCODINGS)}. '
+            'Colours and labels show parts that move in a plane: `plane` in emppi track --parts'
         )
     code, scale = ENCODINGS[message.encoding]
     kind = np.dtype(('>' if message.is_bigendian else '<') + code)
-    least = message.width * kind.itemsize
+    return scale * _rows(message, kind.itemsize).view(kind).astype(np.float64)
+
+
+def read_colors(message: Any) -> npt.NDArray[np.uint8]:
+    """Return the colours (h, w, 3) or labels (h, w) of an image; PoseError if it has neither."""
+    if hasattr(message, 'format'):  # sensor_msgs/CompressedImage
+        try:
+            with Image.open(io.BytesIO(bytes(message.data))) as picture:
+                return np.asarray(picture if picture.mode in 'LP' else picture.convert('RGB'))
+        except (OSError, ValueError) as error:
+            raise PoseError(f'image ({message.format}) cannot be read: {error}') from None
+    if message.encoding in LABELS:
+        return _rows(message, 1)
+    if message.encoding not in COLORS:
+        raise PoseError(
+            f'image with encoding {message.encoding!r}; expected one of '
+            f'{", ".join((*COLORS, *LABELS))}. Only depth images need no `plane` in --parts'
+        )
+    colors = _rows(message, 3).reshape(message.height, message.width, 3)
+    return colors[..., COLORS[message.encoding]]
+
+
+def _rows(message: Any, pixel: int) -> npt.NDArray[np.uint8]:
+    """Return the bytes (h, w * pixel) of an image, `pixel` for each; PoseError if some lack."""
+    least = message.width * pixel
     if message.step < least or len(message.data) < message.step * message.height:
         raise PoseError(
             f'image of {message.width} x {message.height} px with {len(message.data)} bytes, '
             f'{message.step} a row; expected at least {least} a row'
         )
     raw = np.frombuffer(message.data, np.uint8, message.step * message.height)
-    rows = np.ascontiguousarray(raw.reshape(message.height, message.step)[:, :least])
-    return scale * rows.view(kind).astype(np.float64)
+    return np.ascontiguousarray(raw.reshape(message.height, message.step)[:, :least])
 
 
 def read_camera(

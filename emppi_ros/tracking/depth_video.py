@@ -1,4 +1,4 @@
-"""Depth videos: NPZ files, or folders of 16-bit PNG files, as docs/tracking.md describes them."""
+"""Videos of depths, colours or labels in NPZ files or folders, as docs/tracking.md has them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ from emppi_ros.tracking import camera
 from emppi_ros.tracking.camera import Camera
 
 CAMERA_FILE, MASKS = 'camera.yaml', 'mask'
-_KEYS = ('depth', 'time_s', 'intrinsics', 'camera_position', 'camera_quaternion')
+_KEYS = ('time_s', 'intrinsics', 'camera_position', 'camera_quaternion')
+_KINDS = ('depth', 'color', 'label')  # arrays of images
 _LENGTH_TOLERANCE = 1e-3  # of quaternions
 
 
@@ -28,7 +29,8 @@ class DepthVideo:
 
     camera: Camera
     time: Array
-    image: Callable[[int], Array]  # (h, w) [m], with NaN or 0 where there is no depth
+    # depths (h, w) [m], NaN or 0 where is none; or integers: colours (h, w, 3) or labels (h, w)
+    image: Callable[[int], Any]
     mask: Callable[[int], Bools] | None = None  # (h, w), where parts may be
 
 
@@ -53,10 +55,10 @@ class DepthFolderConfig:
     )
 
 
-def read(path: Path) -> DepthVideo:
-    """Return the video in a file or folder; ConfigError names the file and key."""
+def read(path: Path, is_depth: bool = True) -> DepthVideo:
+    """Return the video in a file, or in a folder of depths, or else of colours or labels."""
     if path.is_dir():
-        return _read_folder(path)
+        return _read_folder(path, is_depth)
     if path.suffix.lower() != '.npz':
         raise ConfigError(f'{path}: expected an .npz file, or a folder with {CAMERA_FILE}')
     try:
@@ -64,21 +66,23 @@ def read(path: Path) -> DepthVideo:
             content = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ConfigError(f'{path}: cannot be read: {error}') from None
-    for name in _KEYS:
+    kind = next((name for name in _KINDS if name in content), 'depth')
+    for name in (kind, *_KEYS):
         if name not in content:
             found = ', '.join(content) or 'nothing'
             raise ConfigError(f'{path}: no array {name!r}; found {found}')
-    depth, time, mask = content['depth'], content['time_s'], content.get('mask')
-    _check(path, 'depth', depth, (len(time), None, None))
-    if depth.dtype.kind != 'f':
-        raise ConfigError(f'{path}: depth: found {depth.dtype}, expected a float type, in metres')
+    images, time, mask = content[kind], content['time_s'], content.get('mask')
+    _check(path, kind, images, (len(time), None, None, 3)[: 4 if kind == 'color' else 3])
+    codes, expected = ('f', 'a float type, in metres') if kind == 'depth' else ('iu', 'integers')
+    if images.dtype.kind not in codes:
+        raise ConfigError(f'{path}: {kind}: found {images.dtype}, expected {expected}')
     if mask is not None:
-        _check(path, 'mask', mask, depth.shape)
+        _check(path, 'mask', mask, images.shape[:3])
     _check(path, 'intrinsics', content['intrinsics'], (4,))
     return DepthVideo(
-        _camera(path, depth.shape[1:], *(content[name] for name in _KEYS[2:])),
+        _camera(path, images.shape[1:], *(content[name] for name in _KEYS[1:])),
         _check_times(path, time.astype(np.float64)),
-        lambda i: depth[i].astype(np.float64),
+        lambda i: images[i].astype(np.float64) if kind == 'depth' else images[i],
         None if mask is None else lambda i: mask[i].astype(bool),
     )
 
@@ -86,8 +90,11 @@ def read(path: Path) -> DepthVideo:
 def write(path: Path, video: DepthVideo) -> None:
     """Write a video as an NPZ file, with depths in 32 bits; ConfigError if that fails."""
     camera, count = video.camera, len(video.time)
+    first = video.image(0)
+    kind = 'color' if first.ndim > 2 else 'label' if first.dtype.kind in 'iu' else 'depth'
+    dtype = np.float32 if kind == 'depth' else first.dtype
     arrays: dict[str, Any] = {
-        'depth': np.array([video.image(i) for i in range(count)], np.float32),
+        kind: np.array([video.image(i) for i in range(count)], dtype),
         'time_s': video.time,
         'intrinsics': np.array([camera.fx, camera.fy, camera.cx, camera.cy]),
         'camera_position': np.array(camera.position),
@@ -99,7 +106,7 @@ def write(path: Path, video: DepthVideo) -> None:
         np.savez_compressed(temporary, **arrays)
 
 
-def _read_folder(folder: Path) -> DepthVideo:
+def _read_folder(folder: Path, is_depth: bool) -> DepthVideo:
     where = folder / CAMERA_FILE
     settings = config.build(DepthFolderConfig, config.load(where), str(where))
     files = sorted(folder.glob('*.png'))
@@ -110,14 +117,19 @@ def _read_folder(folder: Path) -> DepthVideo:
         time = np.array([_seconds(file, where) for file in files])
     else:
         time = np.arange(len(files)) / settings.rate_hz
-    shape = _read_png(files[0]).shape
+    shape = _read_png(files[0], has_colors=not is_depth).shape
     intrinsics = settings.fx, settings.fy, settings.cx, settings.cy
     masks = folder / MASKS
-    mask = (lambda i: _read_png(masks / files[i].name, shape) > 0) if masks.is_dir() else None
+    mask = (lambda i: _read_png(masks / files[i].name, shape[:2]) > 0) if masks.is_dir() else None
+
+    def image(i: int) -> Any:
+        values = _read_png(files[i], shape, not is_depth)
+        return settings.depth_scale_m * values.astype(np.float64) if is_depth else values
+
     return DepthVideo(
         _camera(where, shape, intrinsics, settings.position, settings.quaternion),
         _check_times(folder, time),
-        lambda i: settings.depth_scale_m * _read_png(files[i], shape).astype(np.float64),
+        image,
         mask,
     )
 
@@ -131,15 +143,20 @@ def _seconds(file: Path, where: Path) -> float:
         ) from None
 
 
-def _read_png(file: Path, shape: tuple[int, ...] | None = None) -> npt.NDArray[Any]:
-    """Return the values (h, w) of a picture; ConfigError if it has colours or another shape."""
+def _read_png(
+    file: Path, shape: tuple[int, ...] | None = None, has_colors: bool = False
+) -> npt.NDArray[Any]:
+    """Return values (h, w), or colours (h, w, 3); ConfigError if there is something else."""
     try:
         with Image.open(file) as picture:
             values = np.asarray(picture)
     except (OSError, ValueError) as error:
         raise ConfigError(f'{file}: cannot be read: {error}') from None
-    if values.ndim != 2:
-        raise ConfigError(f'{file}: found {values.shape[-1]} channels, expected one')
+    if has_colors and values.ndim == 3 and values.shape[-1] in (3, 4):
+        values = values[..., :3]
+    elif values.ndim != 2:
+        remedy = 'colours need `plane` in --parts'
+        raise ConfigError(f'{file}: found {values.shape[-1]} channels, expected one: {remedy}')
     return values if shape is None else _check(file, 'image', values, shape)
 
 

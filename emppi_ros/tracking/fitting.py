@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import mujoco
 import numpy as np
@@ -61,6 +61,7 @@ class TrackerConfig:
     lost_below: float = config.fraction(
         0.8, doc='share of visible pixels with the right depth, below which a part is lost'
     )
+    hue_tolerance_deg: float = config.between(1.0, 60.0, 25.0, doc='of the hue of a part')
 
 
 class TrackedParts:
@@ -122,20 +123,30 @@ class TrackedParts:
         """
         Return an image (h, w) with NaN where there is no depth, and far away outside of a mask.
 
-        PoseError if sizes do not fit, or the time is not after that of the last image [s].
+        PoseError as of `check_image`, and if it has no depths.
         """
+        self.check_image(last, time, image, mask)
+        if image.ndim > 2 or image.dtype.kind != 'f':
+            raise PoseError(
+                f'image of {"colours" if image.ndim > 2 else "labels"}: silhouettes do not show '
+                'all six coordinates of a free part: give depth images, or, if parts move in a '
+                'plane, its normal as `plane` in --parts'
+            )
+        image = np.where((image > 0.0) & np.isfinite(image), image, np.nan)
+        self.rounding = _rounding_step(image) / np.sqrt(12.0)
+        return image if mask is None else np.where(mask, image, FAR)
+
+    def check_image(self, last: float, time: float, image: Any, mask: Bools | None) -> None:
+        """Raise PoseError if sizes do not fit, or the time is not after the last image [s]."""
         shape = self.camera.height, self.camera.width
         for other in (image, mask):
-            if other is not None and other.shape != shape:
+            if other is not None and other.shape[:2] != shape:
                 raise PoseError(
                     f'image at {time:.6g} s: found {other.shape[1]} x {other.shape[0]} px, '
                     f'expected {shape[1]} x {shape[0]}, as the intrinsics say'
                 )
         if time <= last:
             raise PoseError(f'image at {time:.6g} s: not after the one before, at {last:.6g} s')
-        image = np.where((image > 0.0) & np.isfinite(image), image, np.nan)
-        self.rounding = _rounding_step(image) / np.sqrt(12.0)
-        return image if mask is None else np.where(mask, image, FAR)
 
 
 def _rounding_step(image: Array) -> float:

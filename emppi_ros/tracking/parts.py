@@ -16,6 +16,7 @@ from emppi_ros.tasks.task import Task
 from emppi_ros.tracking import renderer
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.fitting import TrackedParts, TrackerConfig
+from emppi_ros.tracking.silhouettes import PartMark
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,10 @@ class PartConfig:
     quaternion: tuple[float, ...] | None = config.quaternion(
         doc='its orientation in the first image (as in the scene)'
     )
+    color: tuple[float, ...] | None = config.position(
+        doc='its red, green and blue in images of colours, of which the hue counts'
+    )
+    label: int | None = config.key(None, doc='its value in images of labels')
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,10 @@ class PartsFileConfig:
         doc="MJCF file, beside this one or among the package's assets: shapes, and what is fixed"
     )
     parts: Mapping[str, PartConfig] = config.key(doc='name -> part')
+    plane: tuple[float, ...] | None = config.position(
+        doc='in images of colours or labels: normal of the planes in which parts move, each in '
+        'one through its first pose, whose place and angle in it need not be known'
+    )
     background: str = config.one_of(
         'scene',
         'none',
@@ -58,6 +67,8 @@ class PartsFile(NamedTuple):
     start: Poses  # of the parts in the first image
     tracker: TrackerConfig
     background: str = 'scene'  # as in `PartsFileConfig`
+    plane: tuple[float, ...] | None = None  # normal (3,), where parts move in planes
+    marks: tuple[PartMark, ...] = ()  # of each part, where they do
 
 
 def load_parts(path: Path) -> PartsFile:
@@ -77,7 +88,9 @@ def load_parts(path: Path) -> PartsFile:
         bodies.append(body)
         rows.append([*position, *quaternion])
     names, start = tuple(settings.parts), from_rows(np.array(rows))
-    return PartsFile(names, model, tuple(bodies), start, settings.tracker, settings.background)
+    marks = tuple(PartMark(one.color, one.label) for one in settings.parts.values())
+    ways = settings.tracker, settings.background, settings.plane
+    return PartsFile(names, model, tuple(bodies), start, *ways, marks)
 
 
 def of_task(task: Task, settings: TrackerConfig) -> PartsFile:

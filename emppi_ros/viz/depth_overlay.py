@@ -30,12 +30,16 @@ def draw(
     nearest: float,
     farthest: float,
 ) -> Picture:
-    """Return an image (h, w) [m] in grey, from nearest to farthest [m], with outlines of parts."""
+    """
+    Return an image with outlines of parts.
+
+    Depths (h, w) [m], or labels, are grey, from nearest to farthest; colours (h, w, 3) stay.
+    """
     with np.errstate(invalid='ignore'):
         share = np.clip((image - nearest) / max(farthest - nearest, 1e-6), 0.0, 1.0)
         grey = np.where(image > 0.0, _NEAR + share * (_FAR - _NEAR), _NO_DEPTH)
-    whole = np.repeat(np.repeat(np.nan_to_num(grey), SCALE, axis=0), SCALE, axis=1)
-    picture = np.repeat(whole[..., None], 3, axis=-1).astype(np.uint8)
+    whole = image if image.ndim > 2 else np.nan_to_num(grey)[..., None]
+    picture = (np.kron(whole, np.ones((SCALE, SCALE, 1))) * np.ones(3)).astype(np.uint8)
     poses = Poses(
         np.array([estimate.position for estimate in estimates]),
         np.array([estimate.rotation for estimate in estimates]),

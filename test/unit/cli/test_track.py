@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.cli import main
+from emppi_ros.model import scene
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.signals import covariance_matrices
 from emppi_ros.sim.depth_camera import add_noise
@@ -157,3 +158,91 @@ def test_a_run_makes_a_video_that_can_be_tracked(tmp_path, capsys):
     # 4 m away a pixel has 15 mm, and depths a noise of 58 mm
     apart = pose.values[:, :3] - true['cart'].values[rows, :3]
     assert np.all(np.linalg.norm(apart, axis=1) < 0.06)
+
+
+PENDULUM = """
+<mujoco>
+  <worldbody>
+    <geom type="plane" pos="0 0.3 0" zaxis="0 -1 0" size="2 2 0.1"/>
+    <body name="arm"><joint name="swing" type="hinge" axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02"/>
+      <geom type="capsule" fromto="0 0 0 0 0 0.1" size="0.02"/>
+    </body>
+  </worldbody>
+</mujoco>"""
+ANGLES = 0.3 + 0.08 * np.arange(12)
+
+
+@pytest.fixture
+def film(tmp_path):
+    """Return a film of a red pendulum in front of a grey wall, with noise."""
+    (tmp_path / 'scene.xml').write_text(PENDULUM)
+    text = 'scene: scene.xml\nplane: [0, 1, 0]\nparts:\n  arm: {color: [200, 50, 40]}\n'
+    (tmp_path / 'parts.yaml').write_text(text)
+    model, rng, images = mujoco.MjModel.from_xml_string(PENDULUM), np.random.default_rng(0), []
+    view = looking_at(160, 120, 40.0, [0.2, -1.0, 0.3])
+    bodies = [model.body('arm').id]
+    drawn = renderer.PartRenderer(model, bodies, view)
+    for angle in ANGLES:
+        drawn.place(renderer.body_poses(scene.kinematics(model, np.array([angle])), bodies))
+        seen = drawn.render()
+        shade = 0.5 + 0.5 * np.abs(seen.normal[..., 2:])  # light from above
+        image = np.where(seen.part[..., None] == 0, shade * [200.0, 50.0, 40.0], 140.0)
+        image += 6.0 * rng.normal(size=image.shape)
+        images.append(np.clip(np.round(image), 0, 255).astype(np.uint8))
+    path = tmp_path / 'film.npz'
+    depth_video.write(path, DepthVideo(view, np.arange(12) / 15.0, lambda i: images[i]))
+    return path
+
+
+def test_parts_in_a_plane_are_tracked_in_colours_and_their_joint_is_inferred(film, capsys):
+    # the scene has the arm at another angle: it is searched
+    picture = film.parent / 'strip.png'
+    assert main(arguments(film, '--json', '--picture', str(picture))) == 0
+    assert json.loads(capsys.readouterr().out)['parts']['arm']['tracked'] == len(ANGLES)
+    assert picture.stat().st_size > 1000
+    found = {one.kind: one for one in tables.read(film.parent / 'tracks.csv')}
+    w, _, y, _ = found['pose'].values[:, 3:].T
+    sd = np.sqrt(covariance_matrices(found['covariance'].values)[:, 4, 4])
+    # twelve images: three standard deviations with a probability of 97 %, if they are right
+    assert np.all(np.abs(2.0 * np.arctan2(y, w) - ANGLES) < 3.0 * sd) and np.all(sd < 0.03)
+    words = ['articulate', str(film.parent / 'tracks.csv'), '--out', str(film.parent / 'arm.xml')]
+    assert main(words) == 0
+    inferred = mujoco.MjModel.from_xml_path(str(film.parent / 'arm.xml'))
+    assert inferred.jnt_type.tolist() == [mujoco.mjtJoint.mjJNT_HINGE]
+    # a pixel has 6 mm
+    assert np.linalg.norm(inferred.jnt_pos[0]) < 0.003 and abs(inferred.jnt_axis[0, 1]) > 0.999
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'words'),
+    [
+        (
+            'plane: [0, 1, 0]\n',
+            '',
+            'image of colours: silhouettes do not show all six coordinates',
+        ),
+        (
+            'plane: [0, 1, 0]',
+            'plane: [0, 0, 0]',
+            'plane: found [0.0, 0.0, 0.0], expected the normal',
+        ),
+        ('200, 50, 40', '50, 40, 200', 'arm: 0 px have its color [50.0, 40.0, 200.0] at 0 s'),
+        (
+            '200, 50, 40',
+            '90, 90, 90',
+            'arm: color: found [90.0, 90.0, 90.0], which is nearly grey',
+        ),
+    ],
+)
+def test_colours_that_do_not_show_parts_are_explained(film, capsys, old, new, words):
+    parts = film.parent / 'parts.yaml'
+    parts.write_text(parts.read_text().replace(old, new))
+    assert main(arguments(film)) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('more', [['--model', 'arm.xml'], ['--smooth']])
+def test_what_needs_depths_is_refused_for_colours(film, capsys, more):
+    assert main(arguments(film, *more)) == 2
+    assert '--model, --smooth: not with `plane` in --parts' in capsys.readouterr().err

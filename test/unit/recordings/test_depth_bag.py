@@ -80,3 +80,16 @@ def test_a_camera_that_moves_is_refused():
     moving = [transform('world', 'lens', 0.3), transform('world', 'lens', 0.31)]
     with pytest.raises(PoseError, match=r"'lens' moves in 'world' on /tf, by 10\.0 mm"):
         depth_bag.read(bag([1.0, 2.0], tf=moving), DepthTopics())
+
+
+def test_a_bag_of_colours_is_a_video_of_them():
+    given = bag([1.0, 2.0], **STILL)
+    rows = given.messages(())
+    for i in (1, 2):
+        message = rows[i][2]
+        message.encoding, message.step, message.data = 'rgb8', 12, bytes(range(36))
+    found = depth_bag.read(given, DepthTopics(), is_depth=False).video
+    np.testing.assert_array_equal(found.image(1), np.arange(36).reshape(3, 4, 3))
+    assert (found.camera.width, found.camera.height) == (4, 3)
+    with pytest.raises(PoseError, match="'rgb8'; expected one of 16UC1.*`plane` in emppi track"):
+        depth_bag.read(given, DepthTopics())

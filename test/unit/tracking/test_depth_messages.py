@@ -1,13 +1,15 @@
-"""Cameras are read from CameraInfo as ROS means it, or refused by name."""
+"""Images and cameras are read from messages as ROS means them, or refused by name."""
 
+import io
 from types import SimpleNamespace
 
 import numpy as np
+from PIL import Image
 import pytest
 
 from emppi_ros.core.errors import PoseError
 from emppi_ros.core.pose import IDENTITY, Pose
-from emppi_ros.tracking.depth_messages import read_camera
+from emppi_ros.tracking.depth_messages import read_camera, read_colors
 
 POINTS = np.random.default_rng(0).uniform([-0.3, -0.2, 0.8], [0.3, 0.2, 2.0], (9, 3))
 RAW = [300.0, 0, 160, 0, 310.0, 120, 0, 0, 1]
@@ -85,3 +87,43 @@ def test_the_right_camera_of_a_pair_has_its_own_centre():
     turn = np.array([0.5, 0.5, 0.5, 0.5])  # x becomes y
     camera = read_camera(info(p=moved), Pose(np.array([1.0, 2.0, 3.0]), turn), 'image_rect')
     np.testing.assert_allclose(camera.position, [1.0, 2.05, 3.0], atol=1e-12)  # rounding
+
+
+def message(values, encoding, padding=0):
+    """Return an image of bytes (h, w * channels), with padding at the end of each row."""
+    rows = np.pad(values, ((0, 0), (0, padding)))
+    return SimpleNamespace(
+        encoding=encoding, width=4, height=3, step=rows.shape[1], is_bigendian=0,
+        data=rows.astype(np.uint8).tobytes(),
+    )  # fmt: skip
+
+
+def test_colours_and_labels_are_read_in_their_order():
+    colors = np.arange(36).reshape(3, 4, 3)
+    read = read_colors(message(colors.reshape(3, 12), 'rgb8', padding=4))
+    np.testing.assert_array_equal(read, colors)
+    read = read_colors(message(colors[..., ::-1].reshape(3, 12), 'bgr8'))
+    np.testing.assert_array_equal(read, colors)
+    for encoding in ('mono8', '8UC1'):
+        np.testing.assert_array_equal(
+            read_colors(message(colors[..., 0], encoding)), colors[..., 0]
+        )
+    with pytest.raises(
+        PoseError, match="'16UC1'; expected one of rgb8, .*Only depth images need no"
+    ):
+        read_colors(message(np.zeros((3, 8)), '16UC1'))
+    with pytest.raises(PoseError, match="'yuv422'; expected one of rgb8, bgr8, mono8, 8UC1"):
+        read_colors(message(np.zeros((3, 8)), 'yuv422'))
+    with pytest.raises(PoseError, match='with 36 bytes, 12 a row; expected at least 18 a row'):
+        read_colors(SimpleNamespace(**vars(message(colors.reshape(3, 12), 'rgb8')) | {'width': 6}))
+
+
+def test_compressed_colours_and_labels_are_read():
+    colors = np.arange(36, dtype=np.uint8).reshape(3, 4, 3)
+    for values in (colors, colors[..., 0]):
+        file = io.BytesIO()
+        Image.fromarray(values).save(file, 'PNG')
+        compressed = SimpleNamespace(format='rgb8; png compressed bgr8', data=file.getvalue())
+        np.testing.assert_array_equal(read_colors(compressed), values)
+    with pytest.raises(PoseError, match='image .jpeg. cannot be read'):
+        read_colors(SimpleNamespace(format='jpeg', data=b'abc'))

@@ -104,3 +104,32 @@ def test_a_picture_with_colours_is_refused(folder):
     Image.fromarray(np.zeros((12, 16, 3), np.uint8)).save(folder / '001.png')
     with pytest.raises(ConfigError, match='001.png: found 3 channels, expected one'):
         depth_video.read(folder).image(1)
+
+
+COLORS = np.random.default_rng(1).integers(0, 256, (3, 12, 16, 3)).astype(np.uint8)
+
+
+@pytest.mark.parametrize(('images', 'kind'), [(COLORS, 'color'), (COLORS[..., 0], 'label')])
+def test_colours_and_labels_are_read_as_they_were_written(tmp_path, images, kind):
+    path = tmp_path / 'video.npz'
+    depth_video.write(path, DepthVideo(VIEW, TIMES, lambda i: images[i], lambda i: MASK[i]))
+    with np.load(path) as archive:
+        assert kind in archive and 'depth' not in archive
+    found = depth_video.read(path)
+    np.testing.assert_array_equal(found.image(1), images[1])
+    change(path, **{kind: images.astype(float)})
+    with pytest.raises(ConfigError, match=f'{kind}: found float64, expected integers'):
+        depth_video.read(path)
+
+
+@pytest.mark.parametrize('images', [COLORS, COLORS[..., 0]])
+def test_a_folder_has_colours_or_labels_where_parts_move_in_a_plane(folder, images):
+    for i in range(3):
+        Image.fromarray(images[i]).save(folder / f'{i:03d}.png')
+    found = depth_video.read(folder, is_depth=False)
+    assert found.mask is not None
+    np.testing.assert_array_equal(found.image(2), images[2])
+    np.testing.assert_array_equal(found.mask(2), MASK[2])
+    transparent = np.concatenate([COLORS[0], COLORS[0][..., :1]], axis=-1)
+    Image.fromarray(transparent).save(folder / '000.png')
+    np.testing.assert_array_equal(depth_video.read(folder, is_depth=False).image(0), COLORS[0])
