@@ -130,6 +130,25 @@ def _set_gravity(
     expand('opt.gravity')[:, element] = values
 
 
+def _tilts(gravity: Array) -> Array:
+    """Return tilts (n, 2), rotation vectors [rad] of a base in whose frame gravity is (n, 3)."""
+    side = np.hypot(gravity[:, 0], gravity[:, 1])
+    factor = np.arctan2(side, -gravity[:, 2]) / np.where(side > 0.0, side, 1.0)
+    return factor[:, None] * np.column_stack([-gravity[:, 1], gravity[:, 0]])
+
+
+def _set_tilt(
+    expand: Expand, model: mujoco.MjModel, index: int, element: int, values: Array
+) -> None:
+    """Turn gravity, whose size stays; element 0 is written first, and read again with 1."""
+    gravity = expand('opt.gravity')
+    tilts = _tilts(gravity if element else np.tile(model.opt.gravity, (len(values), 1)))
+    tilts[:, element] = values
+    angle, size = np.linalg.norm(tilts, axis=1), np.linalg.norm(model.opt.gravity)
+    side = size * np.sinc(angle / np.pi)
+    gravity[:] = np.column_stack([side * tilts[:, 1], -side * tilts[:, 0], -size * np.cos(angle)])
+
+
 _GEOM = mujoco.mjtGeom
 _HALVES = {  # sizes @ this matrix: half sides of the box around a shape
     _GEOM.mjGEOM_SPHERE.value: np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]),
@@ -145,6 +164,9 @@ _TYPE = Access(lambda model, i, _: float(model.jnt_type[i] == scene.HINGE), _set
 _SIZE = Access(_elements('geom_size').read, _set_size)
 _SPRING = Access(lambda model, i, _: float(model.qpos_spring[_spring(model, i)]), _set_spring)
 _GRAVITY = Access(lambda model, _, element: float(model.opt.gravity[element]), _set_gravity)
+_TILT = Access(
+    lambda model, _, element: float(_tilts(model.opt.gravity[None])[0, element]), _set_tilt
+)
 _DELAY = Access(lambda *_: 0.0, lambda *_: None)
 DELAY = 'command_delay'
 LONGEST_DELAY_S = 0.5  # sessions keep commands for 1 s, and predict over at most 0.5 s
@@ -196,6 +218,10 @@ FIELDS: dict[str, Field] = {
     ),
     'gravity': Field(
         '', 'm/s^2', 'acceleration of gravity, such as on a tilted table', 3, _ANY, access=_GRAVITY
+    ),
+    'tilt': Field(
+        '', 'rad', 'rotation of the base, which gravity shows: 0: about x, 1: about y',
+        2, -1.0, 1.0, access=_TILT,
     ),
     DELAY: Field(
         '', 's', 'time from a command to its effect; of all commands, without `of`',

@@ -68,7 +68,7 @@ def to_xml(spec: mujoco.MjSpec, file: SceneFile, step_s: float) -> tuple[str, mu
 def _write(spec: mujoco.MjSpec, parameter: Parameter, changed: mujoco.MjModel) -> None:
     """Copy all attributes that a parameter affects from the model to the spec."""
     field, kind = parameter.field, FIELDS[parameter.field].kind
-    if field == 'gravity':
+    if field in ('gravity', 'tilt'):
         spec.option.gravity = changed.opt.gravity
         return
     index = scene.find(changed, kind, parameter.of)

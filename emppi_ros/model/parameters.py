@@ -57,7 +57,7 @@ class Parameter:
             raise ConfigError(f'lower: found {self.lower}, which is not below upper {self.upper}')
         if self.lower < field.floor:
             raise ConfigError(
-                f'lower: {self.field} is physical only above {max(field.floor, 0.0):g}; '
+                f'lower: {self.field} is physical only above {round(field.floor, 9) + 0.0:g}; '
                 f'found {self.lower:g} (give `lower`)'
             )
         if self.upper > field.ceiling:
@@ -80,6 +80,7 @@ class Parameter:
 def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
     """Raise if an object is missing or simple, or if two parameters write the same element."""
     elements: dict[tuple[str, str, int], str] = {}
+    _check_together(parameters)
     for parameter in parameters:
         where = f'parameters: {parameter.name}: of'
         index = prefix_errors(where, _index, model, parameter)
@@ -97,6 +98,11 @@ def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
                 f'{where}: geom {parameter.of!r} has {sizes} sizes that can change: no element '
                 f'{parameter.element}'
             )
+        if parameter.field == 'tilt' and not model.opt.gravity[2] < 0.0:
+            raise SceneError(
+                f'parameters: {parameter.name}: tilt turns gravity that points along -z; the '
+                f'scene has {model.opt.gravity.tolist()}: take the field gravity'
+            )
         if parameter.field == 'jnt_springref':
             prefix_errors(where, scene.find_scalar, model, parameter.of)
         if FIELDS[parameter.field].bends:
@@ -111,6 +117,16 @@ def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
                     f'{field}{place}'
                 )
             elements[element] = parameter.name
+
+
+def _check_together(parameters: Sequence[Parameter]) -> None:
+    """Raise for fields that exclude one another."""
+    fields = {parameter.field: parameter.name for parameter in parameters}
+    if 'tilt' in fields and 'gravity' in fields:
+        raise ConfigError(
+            f'parameters {fields["tilt"]!r} (tilt) and {fields["gravity"]!r} (gravity) both turn '
+            'gravity: leave one of the fields out'
+        )
 
 
 def not_simple(places: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
@@ -155,7 +171,10 @@ def write(
         check_values(parameter, values)
     axes = _unit_axes(nominal, parameters, theta)  # raises before anything is written
     order = list(FIELDS)
-    pairs = sorted(zip(parameters, theta.T, strict=True), key=lambda p: order.index(p[0].field))
+    pairs = sorted(
+        zip(parameters, theta.T, strict=True),
+        key=lambda pair: (order.index(pair[0].field), pair[0].element),
+    )
     for parameter, values in pairs:
         index = _index(nominal, parameter)
         access(parameter.field).write(expand, nominal, index, parameter.element, values)

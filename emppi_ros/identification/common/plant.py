@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 import copy
 from dataclasses import dataclass, field
 import math
+import operator
 from pathlib import Path
 from typing import Self
 
@@ -222,6 +223,10 @@ def _registry_writer(model: mujoco.MjModel, parameters: tuple[Parameter, ...]) -
     """Return a function that sets parameters through the registry, as planner and belief do."""
 
     def write(changed: mujoco.MjModel, theta: Array) -> None:
-        registry.write(lambda name: getattr(changed, name)[None], model, parameters, theta[None])
+        def expand(name: str) -> Array:
+            values: Array = operator.attrgetter(name)(changed)  # also 'opt.gravity'
+            return values[None]
+
+        registry.write(expand, model, parameters, theta[None])
 
     return write
