@@ -3,7 +3,8 @@ Fields of a MuJoCo model that can be uncertain parameters. Register new ones in 
 
 A field reads its value from one model, and writes values into the models of a batch. Writing
 keeps each model consistent: the inertia scales with the mass, and the feedback of a servo with
-its gain. `command_delay` is in no MuJoCo model: it shifts the commands that a model gets.
+its gain. Fields `NOT_IN_MODEL` are in no MuJoCo model: `command_delay` shifts the commands that a
+model gets, and Stribeck friction changes from step to step, which only inverse dynamics allow.
 """
 
 from collections.abc import Callable
@@ -167,8 +168,10 @@ _GRAVITY = Access(lambda model, _, element: float(model.opt.gravity[element]), _
 _TILT = Access(
     lambda model, _, element: float(_tilts(model.opt.gravity[None])[0, element]), _set_tilt
 )
-_DELAY = Access(lambda *_: 0.0, lambda *_: None)
+_OUTSIDE = Access(lambda *_: 0.0, lambda *_: None)
 DELAY = 'command_delay'
+STRIBECK = 'stribeck_friction', 'stribeck_velocity'
+NOT_IN_MODEL = DELAY, *STRIBECK
 LONGEST_DELAY_S = 0.5  # sessions keep commands for 1 s, and predict over at most 0.5 s
 
 # Written in this order: an uncertain inertia overrides the one implied by the mass.
@@ -225,6 +228,14 @@ FIELDS: dict[str, Field] = {
     ),
     DELAY: Field(
         '', 's', 'time from a command to its effect; of all commands, without `of`',
-        ceiling=LONGEST_DELAY_S, access=_DELAY,
+        ceiling=LONGEST_DELAY_S, access=_OUTSIDE,
+    ),
+    STRIBECK[0]: Field(
+        'joint', 'N or N m', 'Stribeck friction: dry friction at rest minus that in motion; only '
+        'for `emppi identify --method states`', access=_OUTSIDE,
+    ),
+    STRIBECK[1]: Field(
+        'joint', 'm/s or rad/s', 'Stribeck friction: the velocity at which 1 / e of it is left',
+        floor=1e-3, access=_OUTSIDE,
     ),
 }  # fmt: skip

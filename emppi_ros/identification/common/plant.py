@@ -150,7 +150,7 @@ class Plant:
             parameters = tuple(_parameter(name, entry) for name, entry in file.parameters.items())
             places = registry.not_simple((p.field, p.of) for p in parameters)
             model = scene.load_scene(source.path, root=source.root, not_simple=places)
-            registry.check(parameters, model)
+            registry.check(parameters, model, simulated=False)
             nominal = registry.nominal_values(parameters, model)
             entries = zip(parameters, file.parameters.values(), nominal, strict=True)
             unknowns = tuple(_unknown(*entry) for entry in entries)

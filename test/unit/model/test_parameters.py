@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 from emppi_ros.core.errors import ConfigError, ParameterError, SceneError
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
-from emppi_ros.model.fields import DELAY
+from emppi_ros.model.fields import DELAY, NOT_IN_MODEL, STRIBECK
 from emppi_ros.model.parameters import (
     FIELDS,
     Parameter,
@@ -205,9 +205,9 @@ def _roll_out(ensemble):
 
 
 def test_the_cases_cover_every_registered_field():
-    """All but the delay of commands, which is in no model."""
+    """All but those that are in no model, such as the delay of commands."""
     covered = {write[0] for writes, _ in CASES.values() for write in writes}
-    assert covered == set(FIELDS) - {DELAY}
+    assert covered == set(FIELDS) - set(NOT_IN_MODEL)
 
 
 @pytest.mark.parametrize('case', CASES)
@@ -437,6 +437,20 @@ def test_a_tilt_is_of_a_scene_whose_gravity_points_down(gravity):
         check(TILTS, _compile(gravity=gravity))
     with pytest.raises(ConfigError, match='lower: tilt is physical only above -1; found -inf'):
         Parameter('tilt', 'tilt', '', 0, upper=0.5)
+
+
+def test_stribeck_friction_is_for_inverse_dynamics_only_and_has_two_numbers():
+    of_j = [Parameter(field, field, 'j', lower=0.1) for field in STRIBECK]
+    check(of_j, _compile(), simulated=False)
+    words = 'stribeck_friction: MuJoCo does not simulate it, .*--method states.*dof_frictionloss'
+    for refuse in (lambda: check(of_j, _compile()), lambda: Ensemble(_compile(), of_j, 2)):
+        with pytest.raises(ConfigError, match=words):
+            refuse()
+    for given, missing in (of_j, of_j[::-1]):
+        with pytest.raises(ConfigError, match=f"{given.name} of 'j' needs {missing.name} of 'j'"):
+            check([given], _compile(), simulated=False)
+    with pytest.raises(ConfigError, match='lower: stribeck_velocity is physical only above 0.001'):
+        Parameter('speed', STRIBECK[1], 'j', lower=0.0)
 
 
 def test_a_delay_of_commands_changes_no_model():
