@@ -24,6 +24,7 @@ exclude_patterns = [
     'results_articulate/*',
     'results_belief/*',
     'results_caution/*',
+    'results_identify/*',
     'results_peers/*',
     'results_real/*',
     'results_robustness/*',

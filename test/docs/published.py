@@ -14,9 +14,9 @@ WORDS = ('no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', '
 NUMBER = r'[-+]?\d+(?:\.\d+)?'
 _QUOTED = rf'({NUMBER}|\b(?i:none|{"|".join(WORDS)})\b)'
 _KEYS = (  # what identifies a row, in any of the benchmarks
-    'study', 'task', 'mechanism', 'dataset', 'video', 'sweep', 'values', 'world', 'controller',
-    'estimator', 'planner', 'tracker', 'method', 'recording', 'outliers', 'seed', 'models',
-    'rollouts', 'threads',
+    'study', 'family', 'case', 'task', 'mechanism', 'dataset', 'video', 'sweep', 'values', 'world',
+    'controller', 'estimator', 'planner', 'tracker', 'method', 'recording', 'outliers', 'seed',
+    'models', 'rollouts', 'threads',
 )  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Methods of identification on data with known truth: one module for each family of cells."""
