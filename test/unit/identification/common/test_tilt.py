@@ -1,12 +1,12 @@
 """The tilt of a base among the unknowns: it turns gravity, and methods find it."""
 
 import json
-from pathlib import Path
 
 import numpy as np
-import pendulums
 import pytest
 
+from benchmarks import ASSETS
+from benchmarks.identify import pendulums
 from emppi_ros.cli import main
 from emppi_ros.identification.common.plant import Plant
 
@@ -22,8 +22,7 @@ parameters:
 
 @pytest.fixture
 def file(tmp_path):
-    scene = Path(pendulums.__file__).parent / 'furuta.xml'
-    (tmp_path / 'furuta.xml').write_text(scene.read_text())
+    (tmp_path / 'furuta.xml').write_text((ASSETS / 'furuta.xml').read_text())
     path = tmp_path / 'furuta.yaml'
     path.write_text(MODEL.format(scene='furuta.xml'))
     return path

@@ -1,12 +1,11 @@
 """Stribeck friction: without it nothing changes, with it a motion explains itself."""
 
-from pathlib import Path
-
 import mujoco
 import numpy as np
-import pendulums
 import pytest
 
+from benchmarks import ASSETS
+from benchmarks.identify import pendulums
 from emppi_ros.cli import main
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states import forecast, residuals
@@ -15,8 +14,7 @@ from emppi_ros.identification.states.solver import SolverConfig
 from emppi_ros.identification.states.stribeck import stribeck_friction
 from emppi_ros.recordings.motion import Motion, split
 
-FILE = Path(pendulums.__file__).parent / 'stribeck.yaml'
-TRUTH = np.array([0.0039, 2e-4, 2.4e-3, 3e-3, 2.0])
+FILE, TRUTH = ASSETS / 'pendulum.yaml', pendulums.STRIBECK_TRUTH
 
 
 @pytest.fixture(scope='module')
