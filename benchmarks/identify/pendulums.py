@@ -14,6 +14,7 @@ from benchmarks import ASSETS
 from emppi_ros.core.arrays import Array
 from emppi_ros.identification.common.plant import Plant, UnknownParameter
 from emppi_ros.identification.states.stribeck import stribeck_friction
+from emppi_ros.recordings.motion import Motion
 
 PendulumController = Callable[[mujoco.MjData], Array]
 PENDULUM_UNKNOWNS = (
@@ -67,9 +68,10 @@ def simulate(
     return qpos, ctrl
 
 
-def read_encoders(qpos: Array) -> Array:
-    """Return angles [rad] rounded to the pulses of the paper's encoders."""
-    return np.round(qpos * _PULSES / (2.0 * np.pi)) * 2.0 * np.pi / _PULSES
+def observe(qpos: Array, ctrl: Array) -> Motion:
+    """Return a motion as the paper's encoders read it."""
+    read = np.round(qpos * _PULSES / (2.0 * np.pi)) * 2.0 * np.pi / _PULSES
+    return Motion(read, np.ones_like(read), ctrl, np.zeros_like(read))
 
 
 def swing_up(data: mujoco.MjData) -> Array:
