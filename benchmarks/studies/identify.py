@@ -110,10 +110,16 @@ def _claims(family: Family, rows: Sequence[IdentifyRow]) -> Iterator[str]:
             if best < np.inf and method in errors:
                 changes.append(100.0 * (errors[method] / best - 1.0))
         if changes:
-            yield (
-                f'`{method}` against the best baseline of each of {len(changes)} cases: '
-                f'{min(changes):+.0f} to {max(changes):+.0f} % ({family.measures[measure]}).'
-            )
+            ends = f'{min(changes):+.0f} to {max(changes):+.0f} %'
+            against = f'against the best baseline that never fails, in {len(changes)} cases'
+            yield f'{family.measures[measure]}: `{method}` {ends} {against}.'
+    first = next(iter(family.measures))
+    failed = [
+        f'`{method}` in {sum(lost)} of {len(lost)} runs'
+        for method, of in grouped(rows, 'method').items()
+        if any(lost := [first not in row.values for row in of])
+    ]
+    yield from [f'Failed: {", ".join(failed)}.'] if failed else ()
 
 
 STUDY = IdentifyStudy()

@@ -16,6 +16,7 @@ RUNS = {
     'track_video.py': ({'DURATION_S': '0.3'}, 'cart: tracked in '),
     'articulate_tracks.py': ({}, 'door on world: revolute, axis [0. 0. 1.]'),
     'identify_parameters.py': ({'DURATION_S': '1.5'}, 'standard deviation'),
+    'feed_forward.py': ({'DURATION_S': '3'}, 'torque [N m]: ['),
     'video_to_task.py': ({}, 'axis_x: '),
     'batch_over_seeds.py': (
         {'DURATION_S': '0.2', 'TASK': 'cartpole_swingup', 'SEEDS': '2'},

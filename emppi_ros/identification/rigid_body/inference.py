@@ -39,20 +39,29 @@ _PAYLOAD_ADVICE = (
 )
 
 
-def check_units(model: mujoco.MjModel, samples: motion_samples.MotionSamples) -> None:
-    """Raise if torques are those of the scene times a large or a negative factor."""
+def check_units(
+    model: mujoco.MjModel, samples: motion_samples.MotionSamples, links_known: bool
+) -> None:
+    """
+    Raise if torques are those of the scene times a large or a negative factor.
+
+    Other links than those of the scene have such torques, too: if they are not known, only most
+    joints together tell.
+    """
     states, torque = samples
-    needed = arm.motion_torques(model, states)
+    needed, wrong = arm.motion_torques(model, states), list[str]()
     for j, name in enumerate(scene.names(model, 'joint')):
         product = float(torque[:, j] @ needed[:, j])
         size = float(needed[:, j] @ needed[:, j])
         alike = product / np.sqrt(size * float(torque[:, j] @ torque[:, j]))
         ratio = product / size
         if abs(alike) > _SIMILARITY and not 1.0 / _MAX_RATIO < ratio < _MAX_RATIO:
-            raise IdentificationError(
+            wrong.append(
                 f'joint {name!r}: torques are {ratio:.3g} times those of the model: check '
                 + ('their sign' if ratio < 0.0 else 'units, or the gear')
             )
+    if wrong and (links_known or 2 * len(wrong) > model.nv):
+        raise IdentificationError(wrong[0])
 
 
 class Misfit(NamedTuple):
@@ -250,7 +259,7 @@ def identify_bodies(
     for given in arm.recordings:
         recording = given
         with named_errors(recording.name):
-            check_units(arm.model, recording.training.samples)
+            check_units(arm.model, recording.training.samples, options.links == 'known')
             fit, lag_s, misfit = fitter.fit_alone(recording)
             if np.max(misfit.factors) > _MISFIT:
                 # a bias of accelerations has to be smaller than the errors of the model only

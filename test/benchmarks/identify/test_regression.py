@@ -1,15 +1,10 @@
 """Regressions with noisy inputs, and the cells of the study."""
 
-import json
-
 import numpy as np
 import pytest
 
 from benchmarks.identify import errors_in_variables, joint_factors, regression
 from benchmarks.identify.baselines import REGRESSIONS
-from benchmarks.identify.families import FAMILIES
-from benchmarks.studies.identify import STUDY
-from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
 
 
@@ -106,21 +101,3 @@ def test_the_data_are_those_of_the_figure():
     assert noisy[1].var() / clean[1].var() == pytest.approx(1.2, abs=0.15)
     ratio = noisy[0][:, :10].var(axis=0) / clean[0][:, :10].var(axis=0)
     np.testing.assert_allclose(ratio, 1.5, atol=0.25)
-
-
-def test_all_methods_of_a_family_have_cells_and_others_have_none():
-    cells = STUDY.cells(STUDY.select(range(3), families=['regression'])).cells
-    family = FAMILIES['regression']
-    assert len(cells) == 3 * len(family.cases) * len(family.methods)
-    assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
-
-
-def test_the_command_keeps_rows_and_writes_a_page(tmp_path, capsys):
-    command = ['bench', 'identify', '--quick', '--families', 'regression', '--methods', 'OLS']
-    for reused in (0, 1):
-        assert main([*command, 'stepwise', '--json', '--jobs', '1', '--out', str(tmp_path)]) == 0
-        result = json.loads(capsys.readouterr().out.splitlines()[-1])
-        assert result['runs'] == 2 and result['reused'] == 2 * reused
-    assert all(0.0 < row['values']['clean'] < 1.0 for row in result['rows'])
-    page = (tmp_path / 'results.md').read_text()
-    assert '`stepwise`' in page and '0 redundant' in page
