@@ -27,12 +27,12 @@ class IdentifyStudy(study.Study):
     description = 'Compare methods of identification on data with known truth.'
     row = IdentifyRow
     axes: ClassVar[Mapping[str, Axis]] = {
-        'families': Axis('family', FAMILIES, help=described(FAMILIES)),
+        'families': Axis('experiment', FAMILIES, help=described(FAMILIES)),
         'methods': Axis('method', _METHODS),
     }
     seeds = range(100, 110)  # settings were chosen with others
     quick = 'one seed, the first case of each family'
-    outdated_by = 'code'
+    outdated_by = 'code or models'
 
     def cells(self, selection: Selection) -> Cells:
         """Return all cells, ordered by seed; a family has cells of its methods only."""
