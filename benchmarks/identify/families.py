@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 
-from benchmarks.identify import computed_torque, regression
+from benchmarks.identify import computed_torque, friction_models, furuta, regression
 from benchmarks.identify.cells import Family
 
 FAMILIES: Mapping[str, Family] = {
     'regression': regression.FAMILY,
     'computed-torque': computed_torque.FAMILY,
+    'friction-models': friction_models.FAMILY,
+    'furuta': furuta.FAMILY,
+    'furuta-weight': furuta.WEIGHT_FAMILY,
 }

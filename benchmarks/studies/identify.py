@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from benchmarks import means, study
-from benchmarks.identify import baselines, computed_torque, regression
+from benchmarks.identify import baselines, computed_torque, furuta, regression
 from benchmarks.identify.cells import Family, IdentifyCell, IdentifyRow
 from benchmarks.identify.families import FAMILIES
 from benchmarks.pages import constants
@@ -70,7 +70,7 @@ class IdentifyStudy(study.Study):
             lines += [f'{name}: {claim}' for claim in _claims(family, of_family)]
         seeds = sorted({row.seed for row in rows})
         values |= {'answer': report.bullets(lines), 'seeds': f'{seeds[0]} to {seeds[-1]}'}
-        values |= constants(baselines, regression, computed_torque)
+        values |= constants(baselines, regression, computed_torque, furuta)
         data = {'rows': [dataclasses.asdict(row) for row in rows]}
         return Page(values, {}, (), lines, data)
 

@@ -17,7 +17,7 @@ from emppi_ros.identification.common import checkpoint, figures
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.methods import Identification, Method, RunSettings
 from emppi_ros.model import mjcf_export
-from emppi_ros.model.fields import DELAY
+from emppi_ros.model.fields import NOT_IN_MODEL
 from emppi_ros.pipeline.identification import identify
 from emppi_ros.priors import prior_file
 from emppi_ros.recordings.cleaning import Span
@@ -129,8 +129,11 @@ def _write_outputs(
         notes.append(
             'intervals do not contain the errors of inferred joints: take shooting or sysid'
         )
-    if options.mjcf is not None and plant.delay is not None:
-        notes.append(f'{options.mjcf}: without the {DELAY}, which has no place in an MJCF file')
+    outside = [p.field for p in plant.parameters if p.field in NOT_IN_MODEL]
+    notes += [
+        f'{options.mjcf}: without the {field}, which has no place in an MJCF file'
+        for field in dict.fromkeys(outside if options.mjcf is not None else ())
+    ]
     if notes:
         summary['notes'] = '; '.join(filter(None, [*notes, summary.get('notes', '')]))
     if options.out is not None:
@@ -198,7 +201,7 @@ def _mjcf(plant: Plant, result: Identification) -> str:
     estimated = [
         p
         for p in plant.parameters
-        if p.field != DELAY and rows[p.name]['knowledge'] != 'unexcited'
+        if p.field not in NOT_IN_MODEL and rows[p.name]['knowledge'] != 'unexcited'
     ]
     theta = np.array([rows[p.name]['value'] for p in estimated])
     return mjcf_export.to_text(plant.scene, estimated, theta, float(plant.model.opt.timestep))

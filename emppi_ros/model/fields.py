@@ -3,7 +3,8 @@ Fields of a MuJoCo model that can be uncertain parameters. Register new ones in 
 
 A field reads its value from one model, and writes values into the models of a batch. Writing
 keeps each model consistent: the inertia scales with the mass, and the feedback of a servo with
-its gain. `command_delay` is in no MuJoCo model: it shifts the commands that a model gets.
+its gain. Fields `NOT_IN_MODEL` are in no MuJoCo model: `command_delay` shifts the commands that a
+model gets, and Stribeck friction changes from step to step, which only inverse dynamics allow.
 """
 
 from collections.abc import Callable
@@ -130,6 +131,25 @@ def _set_gravity(
     expand('opt.gravity')[:, element] = values
 
 
+def _tilts(gravity: Array) -> Array:
+    """Return tilts (n, 2), rotation vectors [rad] of a base in whose frame gravity is (n, 3)."""
+    side = np.hypot(gravity[:, 0], gravity[:, 1])
+    factor = np.arctan2(side, -gravity[:, 2]) / np.where(side > 0.0, side, 1.0)
+    return factor[:, None] * np.column_stack([-gravity[:, 1], gravity[:, 0]])
+
+
+def _set_tilt(
+    expand: Expand, model: mujoco.MjModel, index: int, element: int, values: Array
+) -> None:
+    """Turn gravity, whose size stays; element 0 is written first, and read again with 1."""
+    gravity = expand('opt.gravity')
+    tilts = _tilts(gravity if element else np.tile(model.opt.gravity, (len(values), 1)))
+    tilts[:, element] = values
+    angle, size = np.linalg.norm(tilts, axis=1), np.linalg.norm(model.opt.gravity)
+    side = size * np.sinc(angle / np.pi)
+    gravity[:] = np.column_stack([side * tilts[:, 1], -side * tilts[:, 0], -size * np.cos(angle)])
+
+
 _GEOM = mujoco.mjtGeom
 _HALVES = {  # sizes @ this matrix: half sides of the box around a shape
     _GEOM.mjGEOM_SPHERE.value: np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]),
@@ -145,8 +165,13 @@ _TYPE = Access(lambda model, i, _: float(model.jnt_type[i] == scene.HINGE), _set
 _SIZE = Access(_elements('geom_size').read, _set_size)
 _SPRING = Access(lambda model, i, _: float(model.qpos_spring[_spring(model, i)]), _set_spring)
 _GRAVITY = Access(lambda model, _, element: float(model.opt.gravity[element]), _set_gravity)
-_DELAY = Access(lambda *_: 0.0, lambda *_: None)
+_TILT = Access(
+    lambda model, _, element: float(_tilts(model.opt.gravity[None])[0, element]), _set_tilt
+)
+_OUTSIDE = Access(lambda *_: 0.0, lambda *_: None)
 DELAY = 'command_delay'
+STRIBECK = 'stribeck_friction', 'stribeck_velocity'
+NOT_IN_MODEL = DELAY, *STRIBECK
 LONGEST_DELAY_S = 0.5  # sessions keep commands for 1 s, and predict over at most 0.5 s
 
 # Written in this order: an uncertain inertia overrides the one implied by the mass.
@@ -197,8 +222,20 @@ FIELDS: dict[str, Field] = {
     'gravity': Field(
         '', 'm/s^2', 'acceleration of gravity, such as on a tilted table', 3, _ANY, access=_GRAVITY
     ),
+    'tilt': Field(
+        '', 'rad', 'rotation of the base, which gravity shows: 0: about x, 1: about y',
+        2, -1.0, 1.0, access=_TILT,
+    ),
     DELAY: Field(
         '', 's', 'time from a command to its effect; of all commands, without `of`',
-        ceiling=LONGEST_DELAY_S, access=_DELAY,
+        ceiling=LONGEST_DELAY_S, access=_OUTSIDE,
+    ),
+    STRIBECK[0]: Field(
+        'joint', 'N or N m', 'Stribeck friction: dry friction at rest minus that in motion; only '
+        'for `emppi identify --method states`', access=_OUTSIDE,
+    ),
+    STRIBECK[1]: Field(
+        'joint', 'm/s or rad/s', 'Stribeck friction: the velocity at which 1 / e of it is left',
+        floor=1e-3, access=_OUTSIDE,
     ),
 }  # fmt: skip

@@ -17,6 +17,7 @@ _FLAGS = {  # of <option><flag>, by field
     'geom_solimp': ('contact', _DISABLE.mjDSBL_CONTACT),
     'geom_size': ('contact', _DISABLE.mjDSBL_CONTACT),
     'gravity': ('gravity', _DISABLE.mjDSBL_GRAVITY),
+    'tilt': ('gravity', _DISABLE.mjDSBL_GRAVITY),
     'dof_frictionloss': ('frictionloss', _DISABLE.mjDSBL_FRICTIONLOSS),
     'dof_damping': ('damper', _DISABLE.mjDSBL_DAMPER),
     'jnt_stiffness': ('spring', _DISABLE.mjDSBL_SPRING),

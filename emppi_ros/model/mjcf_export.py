@@ -12,7 +12,7 @@ from emppi_ros.core.errors import ParameterError, SceneError
 from emppi_ros.core.paths import SceneFile
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
-from emppi_ros.model.fields import DELAY, FIELDS
+from emppi_ros.model.fields import FIELDS, NOT_IN_MODEL
 from emppi_ros.model.parameters import Parameter
 
 _TOLERANCE = 1e-5  # relative: MJCF has six digits, and inertia is computed from several
@@ -27,7 +27,7 @@ def to_text(file: SceneFile, parameters: Sequence[Parameter], theta: Array, step
     be loaded or written.
     """
     for parameter in parameters:
-        if parameter.field == DELAY:
+        if parameter.field in NOT_IN_MODEL:
             raise ParameterError(
                 f'{parameter.name}: {parameter.field} has no place in an MJCF file: leave it out'
             )
@@ -68,7 +68,7 @@ def to_xml(spec: mujoco.MjSpec, file: SceneFile, step_s: float) -> tuple[str, mu
 def _write(spec: mujoco.MjSpec, parameter: Parameter, changed: mujoco.MjModel) -> None:
     """Copy all attributes that a parameter affects from the model to the spec."""
     field, kind = parameter.field, FIELDS[parameter.field].kind
-    if field == 'gravity':
+    if field in ('gravity', 'tilt'):
         spec.option.gravity = changed.opt.gravity
         return
     index = scene.find(changed, kind, parameter.of)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, ParameterError, SceneError, prefix_errors, unknown
 from emppi_ros.model import scene
-from emppi_ros.model.fields import DELAY, FIELDS, Expand, access, size_elements
+from emppi_ros.model.fields import DELAY, FIELDS, STRIBECK, Expand, access, size_elements
 
 AXES = 'jnt_axis', 'jnt_articulation'  # fields that write the axis of a joint
 _SCALING = 'body_mass', 'body_inertia', 'actuator_gain'  # other numbers scale with these
@@ -57,7 +57,7 @@ class Parameter:
             raise ConfigError(f'lower: found {self.lower}, which is not below upper {self.upper}')
         if self.lower < field.floor:
             raise ConfigError(
-                f'lower: {self.field} is physical only above {max(field.floor, 0.0):g}; '
+                f'lower: {self.field} is physical only above {round(field.floor, 9) + 0.0:g}; '
                 f'found {self.lower:g} (give `lower`)'
             )
         if self.upper > field.ceiling:
@@ -77,9 +77,14 @@ class Parameter:
             )
 
 
-def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
-    """Raise if an object is missing or simple, or if two parameters write the same element."""
+def check(parameters: Sequence[Parameter], model: mujoco.MjModel, simulated: bool = True) -> None:
+    """
+    Raise if an object is missing or simple, or if two parameters write the same element.
+
+    Also raise for Stribeck friction if the model is to be `simulated`.
+    """
     elements: dict[tuple[str, str, int], str] = {}
+    _check_together(parameters, simulated)
     for parameter in parameters:
         where = f'parameters: {parameter.name}: of'
         index = prefix_errors(where, _index, model, parameter)
@@ -97,7 +102,12 @@ def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
                 f'{where}: geom {parameter.of!r} has {sizes} sizes that can change: no element '
                 f'{parameter.element}'
             )
-        if parameter.field == 'jnt_springref':
+        if parameter.field == 'tilt' and not model.opt.gravity[2] < 0.0:
+            raise SceneError(
+                f'parameters: {parameter.name}: tilt turns gravity that points along -z; the '
+                f'scene has {model.opt.gravity.tolist()}: take the field gravity'
+            )
+        if parameter.field == 'jnt_springref' or parameter.field in STRIBECK:
             prefix_errors(where, scene.find_scalar, model, parameter.of)
         if FIELDS[parameter.field].bends:
             prefix_errors(where, _check_not_simple, model, parameter, index)
@@ -111,6 +121,30 @@ def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
                     f'{field}{place}'
                 )
             elements[element] = parameter.name
+
+
+def _check_together(parameters: Sequence[Parameter], simulated: bool) -> None:
+    """Raise for fields that exclude or need one another, or that no simulation has."""
+    fields = {parameter.field: parameter.name for parameter in parameters}
+    if 'tilt' in fields and 'gravity' in fields:
+        raise ConfigError(
+            f'parameters {fields["tilt"]!r} (tilt) and {fields["gravity"]!r} (gravity) both turn '
+            'gravity: leave one of the fields out'
+        )
+    stribeck = [parameter for parameter in parameters if parameter.field in STRIBECK]
+    places = [(parameter.field, parameter.of) for parameter in stribeck]
+    for name, field, of in ((p.name, p.field, p.of) for p in stribeck):
+        if simulated:
+            raise ConfigError(
+                f'parameters: {name}: {field}: MuJoCo does not simulate it, and only `emppi '
+                'identify --method states --model FILE` estimates it: leave it out, and take '
+                'dof_frictionloss'
+            )
+        for other in STRIBECK:
+            if (other, of) not in places:
+                raise ConfigError(
+                    f'parameters: {name}: {field} of {of!r} needs {other} of {of!r}, too: add it'
+                )
 
 
 def not_simple(places: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
@@ -155,7 +189,10 @@ def write(
         check_values(parameter, values)
     axes = _unit_axes(nominal, parameters, theta)  # raises before anything is written
     order = list(FIELDS)
-    pairs = sorted(zip(parameters, theta.T, strict=True), key=lambda p: order.index(p[0].field))
+    pairs = sorted(
+        zip(parameters, theta.T, strict=True),
+        key=lambda pair: (order.index(pair[0].field), pair[0].element),
+    )
     for parameter, values in pairs:
         index = _index(nominal, parameter)
         access(parameter.field).write(expand, nominal, index, parameter.element, values)

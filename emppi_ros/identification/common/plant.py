@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 import copy
 from dataclasses import dataclass, field
 import math
+import operator
 from pathlib import Path
 from typing import Self
 
@@ -149,7 +150,7 @@ class Plant:
             parameters = tuple(_parameter(name, entry) for name, entry in file.parameters.items())
             places = registry.not_simple((p.field, p.of) for p in parameters)
             model = scene.load_scene(source.path, root=source.root, not_simple=places)
-            registry.check(parameters, model)
+            registry.check(parameters, model, simulated=False)
             nominal = registry.nominal_values(parameters, model)
             entries = zip(parameters, file.parameters.values(), nominal, strict=True)
             unknowns = tuple(_unknown(*entry) for entry in entries)
@@ -222,6 +223,10 @@ def _registry_writer(model: mujoco.MjModel, parameters: tuple[Parameter, ...]) -
     """Return a function that sets parameters through the registry, as planner and belief do."""
 
     def write(changed: mujoco.MjModel, theta: Array) -> None:
-        registry.write(lambda name: getattr(changed, name)[None], model, parameters, theta[None])
+        def expand(name: str) -> Array:
+            values: Array = operator.attrgetter(name)(changed)  # also 'opt.gravity'
+            return values[None]
+
+        registry.write(expand, model, parameters, theta[None])
 
     return write

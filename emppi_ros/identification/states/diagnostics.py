@@ -20,6 +20,7 @@ from emppi_ros.recordings.recordings import Recording
 
 _MAX_UNEXPLAINED = 0.2  # share of the forces that accelerate a joint
 _MAX_DEVIATION = 0.05  # share of the range of a motion
+_SLOW, _MAX_REST = 0.01, 0.05  # share of the largest velocity, and of the time below that
 _SIGNIFICANT = 4.0  # standard errors
 _DISAGREEMENT = 10.0  # standard deviations, which are too small by several times
 _MIN_EXPLAINED = 0.5  # of the residual cost
@@ -55,8 +56,21 @@ def check_model(fit: StatesEstimate) -> None:
             raise IdentificationError(
                 f'joint {joints[model.dof_jntid[dof]]!r}: the model does not match: '
                 f'{fault}: check units, signs and commands of the recording, and missing parts '
-                'of the model'
+                f'of the model{_explain_rest(fit, part, int(dof))}'
             )
+
+
+def _explain_rest(fit: StatesEstimate, part: slice, dof: int) -> str:
+    """Return advice for a joint that dry friction holds for a while; '' for others."""
+    model = fit.plant.at(fit.theta)
+    speed = np.abs(rates(model, initial_states(fit.plant, fit.motion)[part])[0][:, dof])
+    rest = np.mean(speed < _SLOW * speed.max())
+    if not model.dof_frictionloss[dof] or rest < _MAX_REST:
+        return ''
+    return (
+        f'. The joint rests in {rest:.0%} of the time, where dry friction holds it: states near '
+        'rest are not found; take --method shooting, or a part without rest (--from, --to)'
+    )
 
 
 def _inertial_forces(fit: StatesEstimate, part: slice) -> Array:

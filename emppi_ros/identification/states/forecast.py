@@ -13,6 +13,7 @@ from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states.estimation import StatesEstimate
 from emppi_ros.identification.states.residuals import commands, forces_known, linearize
 from emppi_ros.identification.states.solver import assemble, factorize_states
+from emppi_ros.identification.states.stribeck import stribeck_friction
 from emppi_ros.recordings.motion import Motion, difference, displace, join
 
 _HORIZON_S = 0.5  # errors of any model grow with time, and beyond this with the motion's own
@@ -78,12 +79,14 @@ def forecast(
         ends = np.zeros((len(thetas), _ENDS, plant.model.nv))
     for rows, theta, tangents in zip(motions, thetas, ends, strict=True):
         model, start = plant.at(theta), displace(plant.model, earlier.qpos[-_ENDS:], tangents)
-        data = mujoco.MjData(model)
+        data, stribeck = mujoco.MjData(model), stribeck_friction(plant, model, theta)
         last = difference(model, start[:1], start[1:])[0]
         data.qpos[:], data.qvel[:] = start[1], last / model.opt.timestep
         ctrl = commands(plant, whole, theta)[acting]
         inputs = zip(rows, ctrl, whole.applied[acting], strict=True)
         for row, data.ctrl[:], data.qfrc_applied[:] in inputs:
+            if stribeck is not None:
+                stribeck.write(model, data.qvel)
             mujoco.mj_step(model, data)
             row[:] = data.qpos
     return motions

@@ -14,6 +14,7 @@ import numpy as np
 
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.identification.common.plant import Plant
+from emppi_ros.identification.states.stribeck import StribeckFriction, stribeck_friction
 from emppi_ros.model import scene
 from emppi_ros.recordings.motion import Motion, delay_rows, difference, difference_jacobians
 
@@ -61,8 +62,10 @@ def linearize(
     """
     h, nv = plant.model.opt.timestep, plant.model.nv
     derivatives = np.zeros((3, motion.steps - 2, nv, nv))
-    for k, (model, data) in enumerate(_place(plant, motion, theta, qpos)):
+    for k, (model, data, stribeck) in enumerate(_place(plant, motion, theta, qpos)):
+        more = None if stribeck is None else stribeck.by_velocity(model, data)
         mujoco.mjd_inverseFD(model, data, _STEP, True, *derivatives[:, k], *[None] * 4)
+        derivatives[1, k] += 0.0 if more is None else more
     by_q, by_v, by_a = derivatives.transpose(0, 1, 3, 2)  # MuJoCo's are transposed
     by_start, by_end = difference_jacobians(plant.model, qpos[:-1], qpos[1:])
     before, after = slice(None, -1), slice(1, None)  # steps into q[k+1], and out of it
@@ -126,7 +129,7 @@ def _forces(
     result = np.empty((motion.steps - 2, plant.model.nv))
     changes = np.broadcast_to(change, result.shape)
     steps = _place(plant, motion, theta, qpos)
-    for row, (model, data), added in zip(result, steps, changes, strict=True):
+    for row, (model, data, _), added in zip(result, steps, changes, strict=True):
         data.qacc[:] += added
         mujoco.mj_inverse(model, data)
         mujoco.mj_fwdActuation(model, data)
@@ -136,15 +139,18 @@ def _forces(
 
 def _place(
     plant: Plant, motion: Motion, theta: Array, qpos: Array
-) -> Iterator[tuple[mujoco.MjModel, mujoco.MjData]]:
+) -> Iterator[tuple[mujoco.MjModel, mujoco.MjData, StribeckFriction | None]]:
     """Yield the model, without end stops, and its states at all steps but first and last."""
     model = plant.at(theta)
     model.jnt_limited[[scene.is_scalar(model, joint) for joint in range(model.njnt)]] = 0
     v, a = rates(model, qpos)
     data, ctrl = mujoco.MjData(model), commands(plant, motion, theta)
+    stribeck = stribeck_friction(plant, model, theta)
     rows = zip(qpos[1:-1], v[:-1], a, ctrl[1:-1], strict=True)
     for data.qpos[:], data.qvel[:], data.qacc[:], data.ctrl[:] in rows:
-        yield model, data
+        if stribeck is not None:
+            stribeck.write(model, data.qvel)
+        yield model, data, stribeck
 
 
 def _by_unknowns(

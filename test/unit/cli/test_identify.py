@@ -4,10 +4,10 @@ import importlib
 import json
 
 import numpy as np
-import pendulums
 import pytest
 import yaml
 
+from benchmarks.identify import pendulums
 from emppi_ros.cli import main
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.tasks.task import load_task

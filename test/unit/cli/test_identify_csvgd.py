@@ -6,11 +6,11 @@ import json
 import csvgd_systems
 import mujoco
 import numpy as np
-import pendulums
 import pytest
 from scipy.optimize import least_squares
 import yaml
 
+from benchmarks.identify import pendulums
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification import sysid

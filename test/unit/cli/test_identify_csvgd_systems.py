@@ -3,10 +3,10 @@
 import json
 
 import numpy as np
-import pendulums
 import pytest
 import yaml
 
+from benchmarks.identify import pendulums
 from emppi_ros.cli import main
 from emppi_ros.identification.common import checkpoint
 from emppi_ros.identification.common.plant import Plant

@@ -26,6 +26,7 @@ CARTPOLE = {
     Parameter('sliding', 'geom_friction', 'cart', lower=0.0): 0.6234567,
     Parameter('contact', 'geom_solref', 'cart', lower=0.001): 0.01234567,
     Parameter('gain', 'actuator_gain', 'slider', lower=0.1): 1.123456,
+    Parameter('base', 'tilt', '', 1, -1.0, 1.0): 0.1234567,
 }
 
 

@@ -3,11 +3,12 @@
 import mujoco
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import ConfigError, ParameterError, SceneError
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
-from emppi_ros.model.fields import DELAY
+from emppi_ros.model.fields import DELAY, NOT_IN_MODEL, STRIBECK
 from emppi_ros.model.parameters import (
     FIELDS,
     Parameter,
@@ -15,6 +16,7 @@ from emppi_ros.model.parameters import (
     nominal_values,
     not_simple,
     with_parameters,
+    write,
 )
 
 # Two bodies in a chain so that every property matters, and a ball that slides and spins
@@ -78,6 +80,13 @@ NOMINAL = {
     'cord_friction': 0,
     'gear': 2,
 }
+
+
+def _gravity(tilt):
+    """Return gravity in the frame of a base that is turned by a rotation vector."""
+    return Rotation.from_rotvec(tilt).inv().apply([0.0, 0.0, -9.81])
+
+
 # field -> (places and values written), (the attributes that say the same)
 CASES = {
     'body_mass': ([('body_mass', 'a', 0, 2.0)], {'mass': 2, 'inertia': '0.04 0.08 0.06'}),
@@ -139,6 +148,14 @@ CASES = {
         [('gravity', '', 0, 1.0), ('gravity', '', 2, -9.0)],
         {'gravity': '1 0 -9'},
     ),
+    'tilt': (
+        [('tilt', '', 1, -0.2), ('tilt', '', 0, 0.3)],
+        {'gravity': '{!r} {!r} {!r}'.format(*_gravity([0.3, -0.2, 0.0]).tolist())},
+    ),
+    'tilt about y': (
+        [('tilt', '', 1, 0.1)],
+        {'gravity': '{!r} {!r} {!r}'.format(*_gravity([0.0, 0.1, 0.0]).tolist())},
+    ),
     'actuator_gain': ([('actuator_gain', 'servo', 0, 25.0)], {'kp': 25}),
 }
 
@@ -148,8 +165,9 @@ def _compile(**changes):
 
 
 def _parameter(name, field, of, element=0):
-    if FIELDS[field].floor == -np.inf:
-        return Parameter(name, field, of, element, -10.0, 99.0)
+    if FIELDS[field].floor < -1e-3:
+        bounds = np.clip([-10.0, 99.0], FIELDS[field].floor, FIELDS[field].ceiling)
+        return Parameter(name, field, of, element, *bounds)
     return Parameter(name, field, of, element, 1e-4 if FIELDS[field].floor == 0.0 else 0.0, 99.0)
 
 
@@ -187,8 +205,9 @@ def _roll_out(ensemble):
 
 
 def test_the_cases_cover_every_registered_field():
-    """All but the delay of commands, which is in no model."""
-    assert {write[0] for writes, _ in CASES.values() for write in writes} == set(FIELDS) - {DELAY}
+    """All but those that are in no model, such as the delay of commands."""
+    covered = {write[0] for writes, _ in CASES.values() for write in writes}
+    assert covered == set(FIELDS) - set(NOT_IN_MODEL)
 
 
 @pytest.mark.parametrize('case', CASES)
@@ -385,6 +404,53 @@ def test_what_was_written_before_leaves_no_trace():
     fresh = Ensemble(_compile(), parameters, 2, threads=1)
     fresh.write(np.array([[0.1, 0.1], theta]))
     assert np.array_equal(_roll_out(ensemble), _roll_out(fresh))
+
+
+TILTS = [Parameter(f'about {axis}', 'tilt', '', i, -0.5, 0.5) for i, axis in enumerate('xy')]
+
+
+@pytest.mark.parametrize('parameters', [TILTS, TILTS[::-1], TILTS[:1], TILTS[1:]])
+def test_a_tilt_is_read_as_it_was_written_whatever_was_written_before(parameters):
+    model = _compile(gravity='{!r} {!r} {!r}'.format(*_gravity([0.2, 0.1, 0.0]).tolist()))
+    rng, fields = np.random.default_rng(0), {'opt.gravity': model.opt.gravity.copy()[None]}
+    for theta in rng.uniform(-0.5, 0.5, (20, len(parameters))):
+        write(fields.__getitem__, model, parameters, theta[None])
+        changed = with_parameters(model, parameters, theta)
+        # rounding of numbers below 10, a few times in each of 20 writes
+        np.testing.assert_allclose(fields['opt.gravity'][0], changed.opt.gravity, atol=1e-12)
+        np.testing.assert_allclose(nominal_values(parameters, changed), theta, atol=1e-13)
+        np.testing.assert_allclose(np.linalg.norm(changed.opt.gravity), 9.81, rtol=1e-14)
+
+
+def test_a_tilt_and_gravity_are_not_both_unknown():
+    down = Parameter('down', 'gravity', '', 2)
+    words = r"'about x' \(tilt\) and 'down' \(gravity\) both turn gravity: leave one"
+    with pytest.raises(ConfigError, match=words):
+        check([down, TILTS[0]], _compile())
+
+
+@pytest.mark.parametrize('gravity', ['0 -9.81 0', '0 0 0', '0 0 9.81'])
+def test_a_tilt_is_of_a_scene_whose_gravity_points_down(gravity):
+    with pytest.raises(
+        SceneError, match='about x: tilt turns gravity .* along -z.*take the field'
+    ):
+        check(TILTS, _compile(gravity=gravity))
+    with pytest.raises(ConfigError, match='lower: tilt is physical only above -1; found -inf'):
+        Parameter('tilt', 'tilt', '', 0, upper=0.5)
+
+
+def test_stribeck_friction_is_for_inverse_dynamics_only_and_has_two_numbers():
+    of_j = [Parameter(field, field, 'j', lower=0.1) for field in STRIBECK]
+    check(of_j, _compile(), simulated=False)
+    words = 'stribeck_friction: MuJoCo does not simulate it, .*--method states.*dof_frictionloss'
+    for refuse in (lambda: check(of_j, _compile()), lambda: Ensemble(_compile(), of_j, 2)):
+        with pytest.raises(ConfigError, match=words):
+            refuse()
+    for given, missing in (of_j, of_j[::-1]):
+        with pytest.raises(ConfigError, match=f"{given.name} of 'j' needs {missing.name} of 'j'"):
+            check([given], _compile(), simulated=False)
+    with pytest.raises(ConfigError, match='lower: stribeck_velocity is physical only above 0.001'):
+        Parameter('speed', STRIBECK[1], 'j', lower=0.0)
 
 
 def test_a_delay_of_commands_changes_no_model():

@@ -6,10 +6,10 @@ import sys
 from mcap.reader import make_reader
 from mcap.writer import Writer
 import numpy as np
-import pendulums
 import pytest
 import zstandard
 
+from benchmarks.identify import pendulums
 from emppi_ros.articulation import tracks
 from emppi_ros.cli import main
 from emppi_ros.core.errors import EmppiError

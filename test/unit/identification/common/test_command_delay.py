@@ -6,10 +6,10 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
-import pendulums
 import pytest
 import yaml
 
+from benchmarks.identify import pendulums
 from emppi_ros.cli import main
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.filter import likelihood

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import mujoco
 import numpy as np
-import pendulums
 import pytest
 
+from benchmarks.identify import pendulums
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states import diagnostics
 from emppi_ros.identification.states.estimation import estimate

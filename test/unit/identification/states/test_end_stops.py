@@ -2,9 +2,9 @@
 
 import mujoco
 import numpy as np
-import pendulums
 import pytest
 
+from benchmarks.identify import pendulums
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states.estimation import estimate
 from emppi_ros.identification.states.residuals import forces_known

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import numpy as np
-import pendulums
 import pytest
 
+from benchmarks.identify import pendulums
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant
 from emppi_ros.identification.states import forecast, method

@@ -2,9 +2,9 @@
 
 import mujoco
 import numpy as np
-import pendulums
 import pytest
 
+from benchmarks.identify import pendulums
 from emppi_ros.core.errors import ConfigError, IdentificationError
 from emppi_ros.identification.common.plant import Plant, UnknownParameter
 from emppi_ros.identification.states import residuals

@@ -5,11 +5,11 @@ import dataclasses
 import mujoco
 import mujoco.minimize
 import numpy as np
-import pendulums
 import pytest
 import scipy.linalg
 import scipy.optimize
 
+from benchmarks.identify import pendulums
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identification.common.plant import Plant, UnknownParameter
 from emppi_ros.identification.states import forecast, residuals, solver

@@ -6,15 +6,16 @@ inertia are unobservable, and so is a rotation of the stand about the vertical.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 
 import mujoco
 import numpy as np
 
+from benchmarks import ASSETS
 from emppi_ros.core.arrays import Array
 from emppi_ros.identification.common.plant import Plant, UnknownParameter
+from emppi_ros.identification.states.stribeck import stribeck_friction
+from emppi_ros.recordings.motion import Motion
 
-_HERE = Path(__file__).parent
 PendulumController = Callable[[mujoco.MjData], Array]
 PENDULUM_UNKNOWNS = (
     UnknownParameter('inertia', 'kg m^2', 0.006, 1e-5, 0.1),
@@ -22,6 +23,8 @@ PENDULUM_UNKNOWNS = (
     UnknownParameter('dry', 'N m', 5e-4, 0.0, 0.1),
 )
 PENDULUM_TRUTH = np.array([0.0039, 2e-4, 2.4e-3])  # of 'dry'
+STRIBECK_TRUTH = np.array([*PENDULUM_TRUTH, 3e-3, 2.0])
+_PULSES = 4096  # per turn of an encoder
 _TILT = 0.1  # rad: prior scale; larger tilts are visible
 FURUTA_UNKNOWNS = (
     *(UnknownParameter(f'arm_inertia_{axis}', 'kg m^2', 0.002, 1e-5, 0.1) for axis in 'xyz'),
@@ -40,11 +43,17 @@ FURUTA_TRUTH = np.array(
 
 
 def simulate(
-    plant: Plant, theta: Array, start: Array, steps: int, control: PendulumController | None = None
-) -> tuple[Array, Array]:
-    """Return configurations (steps, nq) from rest at `start`, and commands (steps, nu)."""
+    plant: Plant, theta: Array, start: Array, steps: int,
+    control: PendulumController | None = None, parts: int = 1,
+) -> tuple[Array, Array]:  # fmt: skip
+    """
+    Return configurations (steps, nq) from rest at `start`, and commands (steps, nu).
+
+    The system takes `parts` steps for each of the plant's.
+    """
     model = plant.at(theta)
-    data = mujoco.MjData(model)
+    model.opt.timestep /= parts
+    data, friction = mujoco.MjData(model), stribeck_friction(plant, model, theta)
     data.qpos[:] = start
     qpos, ctrl = np.empty((steps, model.nq)), np.zeros((steps, model.nu))
     for k in range(steps):
@@ -52,8 +61,17 @@ def simulate(
         if control is not None:
             ctrl[k] = control(data)
         data.ctrl[:] = ctrl[k]
-        mujoco.mj_step(model, data)
+        for _ in range(parts):
+            if friction is not None:
+                friction.write(model, data.qvel)
+            mujoco.mj_step(model, data)
     return qpos, ctrl
+
+
+def observe(qpos: Array, ctrl: Array) -> Motion:
+    """Return a motion as the paper's encoders read it."""
+    read = np.round(qpos * _PULSES / (2.0 * np.pi)) * 2.0 * np.pi / _PULSES
+    return Motion(read, np.ones_like(read), ctrl, np.zeros_like(read))
 
 
 def swing_up(data: mujoco.MjData) -> Array:
@@ -66,8 +84,10 @@ def swing_up(data: mujoco.MjData) -> Array:
 
 
 def pendulum_plant(kind: str) -> Plant:
-    """Return the plant with the unknowns of a friction model: viscous or dry."""
-    model = mujoco.MjModel.from_xml_path(str(_HERE / 'pendulum.xml'))
+    """Return the plant with the unknowns of a friction model: viscous, dry or stribeck."""
+    if kind == 'stribeck':
+        return Plant.from_file(ASSETS / 'pendulum.yaml')
+    model = mujoco.MjModel.from_xml_path(str(ASSETS / 'pendulum.xml'))
     return Plant(model, PENDULUM_UNKNOWNS[: 3 if kind == 'dry' else 2], write_pendulum)
 
 
@@ -80,7 +100,7 @@ def write_pendulum(model: mujoco.MjModel, theta: Array) -> None:
 
 def furuta_plant() -> Plant:
     """Return the plant with all 13 unknowns."""
-    model = mujoco.MjModel.from_xml_path(str(_HERE / 'furuta.xml'))
+    model = mujoco.MjModel.from_xml_path(str(ASSETS / 'furuta.xml'))
     return Plant(model, FURUTA_UNKNOWNS, write_furuta)
 
 
