@@ -15,10 +15,11 @@ from benchmarks.paper.compute import thinned
 from benchmarks.study import computed
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.app.trace import Trace
-from emppi_ros.calibration.belief_scores import scored_parameters, summarize
+from emppi_ros.calibration.belief_scores import summarize
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.priors.particles import Belief
+from emppi_ros.tasks.calibration_record import scored_parameters
 from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.task import Task
 

@@ -15,6 +15,7 @@ from emppi_ros.calibration.belief_scores import SETTLING_S
 from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.priors.particles import Belief
+from emppi_ros.tasks import calibration_record
 from emppi_ros.tasks.schema import ParameterChange
 from emppi_ros.tasks.task import Task
 
@@ -69,7 +70,7 @@ def score(
     true = truth_at(truths, stamps)
     counted = settled(stamps, change_times(changes))
     result = {}
-    for i in belief_scores.scored_parameters(task):
+    for i in calibration_record.scored_parameters(task):
         parameter, scale = task.parameters[i], task.prior.draws[:, i].std()
         starts = [change.at_s for change in changes.get(i, ())]
         columns = []

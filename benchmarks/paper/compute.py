@@ -22,7 +22,6 @@ from benchmarks.study import computed
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.app.trace import Trace
 from emppi_ros.belief.particle_filter import ParticleFilter
-from emppi_ros.calibration.belief_scores import has_interval
 from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import EmppiError
@@ -32,6 +31,7 @@ from emppi_ros.priors.particles import Belief
 from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.state.time_series import TimeSeries
+from emppi_ros.tasks.calibration_record import has_interval
 from emppi_ros.tasks.task import Task
 
 MAX_TIMES = 60  # of an estimate series: more are not visible in a plot

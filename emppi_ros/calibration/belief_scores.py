@@ -11,7 +11,6 @@ import numpy as np
 
 from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array
-from emppi_ros.model import uncertain_joints
 from emppi_ros.priors.distributions import to_unbounded
 from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
@@ -81,19 +80,3 @@ def rank(log_weights: Array, values: Array, truth: float, rng: np.random.Generat
     draws = rng.choice(values, size=DRAWS, p=shares / shares.sum())
     below, equal = int((draws < truth).sum()), int((draws == truth).sum())
     return below + int(rng.integers(equal + 1))
-
-
-def scored_parameters(task: Task) -> list[int]:
-    """Return the uncertain parameters, except those of joints with an uncertain axis."""
-    judged = has_interval(task)
-    return [i for i in range(len(judged)) if judged[i] and task.prior.spread[i] > 0.0]
-
-
-def has_interval(task: Task) -> list[bool]:
-    """Return whether the interval of each parameter can be judged: not for uncertain joints."""
-    excluded = {
-        column
-        for joint in uncertain_joints.uncertain(task.model, task.parameters)
-        for column in (*joint.axis, *(joint.pivot if joint.choice is None else ()))
-    }
-    return [i not in excluded for i in range(len(task.parameters))]

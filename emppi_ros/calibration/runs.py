@@ -12,12 +12,13 @@ import numpy as np
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.belief.belief_session import BeliefSession
 from emppi_ros.calibration import belief_scores
-from emppi_ros.calibration.belief_scores import SETTLING_S, scored_parameters
+from emppi_ros.calibration.belief_scores import SETTLING_S
 from emppi_ros.core import yaml_edit
 from emppi_ros.core.errors import BenchError, EmppiError
 from emppi_ros.journal import journal
 from emppi_ros.journal.journal import Journal
 from emppi_ros.priors.particles import Belief
+from emppi_ros.tasks.calibration_record import scored_parameters
 from emppi_ros.tasks.schema import BeliefConfig
 from emppi_ros.tasks.task import Task, load_task
 

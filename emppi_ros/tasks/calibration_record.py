@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from emppi_ros.core import config, paths
+from emppi_ros.model import uncertain_joints
 from emppi_ros.tasks.task import Task
 
 # keys without effect on the belief, and those whose files are read instead
@@ -40,6 +41,10 @@ def digest(task: Task, data: Mapping[str, Any], prior: str = '') -> str:
 
 def describe(task: Task, name: str, prior: str = '') -> str:
     """Return how far the intervals of a task can be trusted, in words; `name` loads the task."""
+    if not task.parameters:
+        return 'none: no parameter is uncertain'
+    if not scored_parameters(task):
+        return 'none: axes and pivots of uncertain joints have no intervals'
     calibration, command = task.file.calibration, f'`emppi calibrate {name} --write`'
     if calibration is None:
         return f'not calibrated: {command}'
@@ -50,3 +55,19 @@ def describe(task: Task, name: str, prior: str = '') -> str:
         f'90 % intervals held the truth {share} % of the time ({low} to {high} %) in '
         f'{calibration.runs} simulated runs'
     )
+
+
+def scored_parameters(task: Task) -> list[int]:
+    """Return the uncertain parameters, except those of joints with an uncertain axis."""
+    judged = has_interval(task)
+    return [i for i in range(len(judged)) if judged[i] and task.prior.spread[i] > 0.0]
+
+
+def has_interval(task: Task) -> list[bool]:
+    """Return whether the interval of each parameter can be judged: not for uncertain joints."""
+    excluded = {
+        column
+        for joint in uncertain_joints.uncertain(task.model, task.parameters)
+        for column in (*joint.axis, *(joint.pivot if joint.choice is None else ()))
+    }
+    return [i not in excluded for i in range(len(task.parameters))]

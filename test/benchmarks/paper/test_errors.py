@@ -9,9 +9,9 @@ from scipy.spatial.transform import Rotation
 from benchmarks.paper import compute, errors
 from benchmarks.paper.summary import coverage
 from emppi_ros.app.trace import Frame, Trace
-from emppi_ros.calibration import belief_scores
 from emppi_ros.model import uncertain_joints
 from emppi_ros.priors.particles import Belief, uniform
+from emppi_ros.tasks import calibration_record
 from emppi_ros.tasks.task import load_task
 
 HINGE = np.array([0.1, 0.2, 2.0, -0.05, 0.2, 0.01])
@@ -99,7 +99,7 @@ def test_a_choice_errs_by_the_share_of_what_is_wrong(chosen):
     belief, truth = Belief(theta, np.log([0.5, 0.2, 0.3])), np.array([2.0, 0.5])
     found = errors.terms(chosen, belief, truth)
     assert found == pytest.approx({'choice of x': 0.3**2, 'mass': 0.8**2}, abs=ROUNDING)
-    assert belief_scores.has_interval(chosen) == [True, False]
+    assert calibration_record.has_interval(chosen) == [True, False]
     np.testing.assert_allclose(errors.mean(chosen, belief, truth), [2.8, 0.3], atol=ROUNDING)
 
 

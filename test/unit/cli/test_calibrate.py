@@ -86,6 +86,11 @@ def test_written_settings_change_the_belief_only_and_keep_comments(
     assert [path.name for path in tmp_path.iterdir()] == ['mine.yaml']  # nothing temporary
 
 
+def test_joints_without_intervals_are_not_asked_to_be_calibrated() -> None:
+    text = calibration_record.describe(load_task('panda_drawer'), 'panda_drawer')
+    assert text == 'none: axes and pivots of uncertain joints have no intervals'
+
+
 def test_a_run_says_what_was_measured_until_the_task_changes(
     cartpole: Path, tmp_path: Path
 ) -> None:
