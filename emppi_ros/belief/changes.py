@@ -52,7 +52,7 @@ def jump(
     belief: Belief,
     elapsed: float,
     rng: np.random.Generator,
-    undone: Array | None = None,
+    undone: Array,
 ) -> tuple[Belief, Jumps]:
     """
     Return the belief after `elapsed` [s] in which the parameters at `columns` may jump.
@@ -72,11 +72,9 @@ def jump(
     rows = np.setdiff1d(np.arange(count), kept, assume_unique=True)
     theta, log_weights = belief.theta.copy(), np.empty(count)
     drawn, jumped = _draw(prior, columns, belief.theta[origins], rng)
-    revised = (2 * rng.permutation(number) < number) & (undone is not None)
-    if undone is not None:
-        others = revised[:, None] & (np.arange(drawn.shape[1]) != jumped[:, None])
-        drawn = np.where(others, undone[origins], drawn)
-    theta[rows] = drawn
+    revised = 2 * rng.permutation(number) < number
+    others = revised[:, None] & (np.arange(drawn.shape[1]) != jumped[:, None])
+    theta[rows] = np.where(others, undone[origins], drawn)
     log_weights[kept] = kept_weights + math.log1p(-probability)
     log_weights[rows] = math.log(probability / number)
     return Belief(theta, log_weights), Jumps(rows, origins, jumped, revised)

@@ -70,7 +70,7 @@ def test_pruning_drops_weightless_particles_first():
 
 def test_jumps_have_their_probability_and_leave_all_others_alone(rng):
     belief = _belief(rng)
-    after, jumps = changes.jump(JUMPS, PRIOR, COLUMNS, belief, 0.1, rng)
+    after, jumps = changes.jump(JUMPS, PRIOR, COLUMNS, belief, 0.1, rng, belief.theta)
     assert len(jumps.rows) == 4  # a sixteenth
     shares = np.exp(after.log_weights)
     assert shares.sum() == pytest.approx(1.0, abs=1e-12)
@@ -105,7 +105,7 @@ def test_without_rate_share_or_time_nothing_jumps_and_nothing_is_drawn(rng):
         (dataclasses.replace(JUMPS, share=0.0), 0.1),
         (JUMPS, 0.0),
     ):
-        after, jumps = changes.jump(config, PRIOR, COLUMNS, belief, elapsed, rng)
+        after, jumps = changes.jump(config, PRIOR, COLUMNS, belief, elapsed, rng, belief.theta)
         assert after is belief and not len(jumps.rows)
     assert rng.bit_generator.state == state
 
@@ -203,7 +203,9 @@ def test_jumps_and_bayes_rule_are_the_exact_mixture(seed):
     belief, ours = particles.uniform(rng.normal(0.0, 1.0, (count, 1))), []
     for i, y in enumerate(measured):
         if i:
-            belief, _ = changes.jump(config, SINGLE, np.array([0]), belief, elapsed, rng)
+            belief, _ = changes.jump(
+                config, SINGLE, np.array([0]), belief, elapsed, rng, belief.theta
+            )
         belief = particles.reweight(belief, -0.5 * ((belief.theta[:, 0] - y) / sd) ** 2)
         ours.append(
             (
