@@ -88,7 +88,7 @@ def load_parts(path: Path) -> PartsFile:
         bodies.append(body)
         rows.append([*position, *quaternion])
     names, start = tuple(settings.parts), from_rows(np.array(rows))
-    marks = tuple(PartMark(one.color, one.label) for one in settings.parts.values())
+    marks = tuple(PartMark(part.color, part.label) for part in settings.parts.values())
     ways = settings.tracker, settings.background, settings.plane
     return PartsFile(names, model, tuple(bodies), start, *ways, marks)
 

@@ -166,8 +166,9 @@ class PlanarPart:
             spread += 4.0 * np.pi * _ALIKE_PX**2 * np.einsum('hwi,hwj->ij', sums, sums)
         spread += max(_LEAST * np.trace(spread), 1e-300) * np.eye(3)
         known = information @ np.linalg.solve(spread, information)
-        found = PoseEquations(information, gradient, known)
-        return equations.solve_along(found, np.eye(3), self.radius)
+        return equations.solve_along(
+            PoseEquations(information, gradient, known), np.eye(3), self.radius
+        )
 
 
 def _rounded(shape: Bools, gains: Array) -> Array:
