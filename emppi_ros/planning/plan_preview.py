@@ -106,7 +106,7 @@ class PlanPreview:
         times = stamp + (np.arange(steps) + 0.5) * config.step_s / config.substeps
         delays = self.ensemble.delays
         late = [0.0] if delays is None else delays
-        commands = np.array([[plan.at(time - delay) for time in times] for delay in late])
+        commands = plan.at(times - np.reshape(late, (-1, 1)))
         controls = self._task.map.controls(commands)
         shape = self.ensemble.models, *controls.shape[1:]
         controls = np.broadcast_to(controls, shape)[:, None]

@@ -21,14 +21,13 @@ class Plan(NamedTuple):
     times: Array  # increasing
     values: Array  # velocity, position or effort of the commanded joints
 
-    def at(self, time: float) -> Array:
-        """Return the command (joints,) at a time; the end points hold beyond the ends."""
-        phase = time - self.start
-        i = int(np.searchsorted(self.times, phase, side='right'))
-        if i in (0, len(self.times)):
-            return self.values[min(i, len(self.times) - 1)]
+    def at(self, time: float | Array) -> Array:
+        """Return the command (..., joints) at times (...) [s]; end points hold beyond the ends."""
+        phase = np.asarray(time) - self.start
+        last = len(self.times) - 1
+        i = np.minimum(np.maximum(np.searchsorted(self.times, phase, side='right'), 1), last)
         t0, t1 = self.times[i - 1], self.times[i]
-        share = (phase - t0) / (t1 - t0)
+        share = np.minimum(np.maximum((phase - t0) / (t1 - t0), 0.0), 1.0)[..., None]
         return (1.0 - share) * self.values[i - 1] + share * self.values[i]
 
     @property

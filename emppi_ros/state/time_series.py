@@ -54,11 +54,12 @@ class TimeSeries:
         self._need_any()
         return self._rows[-1]
 
-    @property
-    def history(self) -> tuple[Array, Array]:
-        """Stamps (n,) and rows (n, k) that are kept; StaleInputError if there are none."""
+    def between(self, begin: float, end: float) -> tuple[Array, Array]:
+        """Return stamps (n,) and rows (n, k) that hold from `begin` to `end`; StaleInputError."""
         self._need_any()
-        return np.array(self._stamps), np.array(self._rows)
+        first = max(bisect_right(self._stamps, begin) - 1, 0)
+        used = slice(first, max(bisect_right(self._stamps, end), first + 1))
+        return np.array(self._stamps[used]), np.array(self._rows[used])
 
     def append(self, stamp: float, row: Array) -> None:
         """Add a row, unless it is not newer than the last."""
@@ -101,10 +102,8 @@ class TimeSeries:
 
     def average(self, begins: Array, ends: Array) -> Array:
         """Return the means (..., k) of the rows that hold in intervals with bounds (...)."""
-        self._need_any()
-        first = max(bisect_right(self._stamps, float(np.min(begins))) - 1, 0)
-        used = slice(first, max(bisect_right(self._stamps, float(np.max(ends))), first + 1))
-        return average(np.array(self._stamps[used]), np.array(self._rows[used]), begins, ends)
+        held = self.between(float(np.min(begins)), float(np.max(ends)))
+        return average(*held, begins, ends)
 
     def _need_any(self) -> None:
         if not self._stamps:
@@ -121,23 +120,28 @@ class CommandsInForce:
 
     def __call__(self, times: Array) -> Array:
         """Return the commands (n, joints) at times (n,)."""
-        rows, last = self._applied(times), self._applied.last_stamp
-        if self._resting:
-            return rows
-        for i in np.flatnonzero(times > last):
-            plans_in_force = [plan for plan in self._plans if plan.start <= times[i]]
-            if plans_in_force:
-                rows[i] = plans_in_force[-1].at(times[i])
+        return self._follow_plans(times, self._applied(times))
+
+    def _follow_plans(self, times: Array, rows: Array) -> Array:
+        """Return the rows (n, joints) at times (n,), with those of plans where these hold."""
+        planned = times > (np.inf if self._resting else self._applied.last_stamp)
+        for plan in reversed(self._plans):
+            in_force = planned & (times >= plan.start)
+            if in_force.any():
+                rows[in_force] = plan.at(times[in_force])
+                planned &= ~in_force
         return rows
 
     def average(self, begins: Array, ends: Array) -> Array:
         """Return the mean commands (..., joints) in intervals with bounds (...)."""
-        stamps, rows = self._applied.history
-        planned = max(0, math.ceil((float(np.max(ends)) - stamps[-1]) / _CELL_S))
-        starts = stamps[-1] + _CELL_S * np.arange(planned)
+        end = float(np.max(ends))
+        stamps, rows = self._applied.between(float(np.min(begins)), end)
+        planned = max(0, math.ceil((end - stamps[-1]) / _CELL_S))
         if planned:
+            starts = stamps[-1] + _CELL_S * np.arange(planned)
+            held = np.repeat(rows[-1:], planned, axis=0)
             stamps = np.concatenate([stamps, starts])
-            rows = np.concatenate([rows, self(starts + 0.5 * _CELL_S)])
+            rows = np.concatenate([rows, self._follow_plans(starts + 0.5 * _CELL_S, held)])
         return average(stamps, rows, begins, ends)
 
 
@@ -148,14 +152,13 @@ def in_steps(
     commands: Commands, begin: float, duration: float | Array, count: int, delays: Array | None
 ) -> Array:
     """
-    Return the command of each of `count` physics steps that last `duration` from `begin` [s].
+    Return the mean command in each of `count` physics steps that last `duration` from `begin` [s].
 
-    Without delays it is the one at the middle of each step, (count, joints). With delays (M,) it
-    is the mean of those that act in the step, (M, count, joints), so that it is continuous in the
-    delay; the duration may then be (M,) per model.
+    It has shape (count, joints), or (M, count, joints) with delays (M,); the duration may then be
+    (M,) per model. Means keep the impulse of commands that change within a step.
     """
-    if delays is None:
-        return commands(begin + (np.arange(count) + 0.5) * duration / count)
-    widths = np.broadcast_to(duration, delays.shape)[:, None] / count
-    begins = begin - delays[:, None] + np.arange(count) * widths
-    return commands.average(begins, begins + widths)
+    if delays is not None:
+        begin, duration = begin - delays[:, None], np.broadcast_to(duration, delays.shape)[:, None]
+    width = duration / count
+    begins = begin + np.arange(count) * width
+    return commands.average(begins, begins + width)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 import dataclasses
 
+import commands
 import numpy as np
 import pytest
 
@@ -53,7 +54,7 @@ def resting(count, speed=0.0):
 
 
 def pushed(force):
-    return lambda times: np.full((len(times), 1), force)
+    return commands.held([force])
 
 
 def observed(task, count, force):

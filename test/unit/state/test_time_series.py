@@ -2,6 +2,7 @@
 
 import copy
 
+import commands
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
@@ -138,7 +139,7 @@ def test_averages_are_continuous_in_the_bounds(stamps, begin, width, change):
     series = _series(stamps, span_s=9.0)
     bounds = np.array([begin, begin + change])
     one, other = series.average(bounds, bounds + width)
-    spread = np.ptp(series.history[1], axis=0)
+    spread = np.ptp(series.between(-np.inf, np.inf)[1], axis=0)
     assert np.all(np.abs(other - one) <= spread * change / width + ROUNDING)
 
 
@@ -152,41 +153,49 @@ DELAY = {
 START = State(np.array([0.2]), np.array([0.3]))
 
 
-def held(rate_hz=250.0, shift=0.0, count=60):
+def changing(rate_hz=250.0, shift=0.0, count=60):
     """Return commands of two joints that change at a rate."""
-    commands = TimeSeries('commands', reach_s=np.inf)
-    for i in range(count):
-        commands.append(i / rate_hz + shift, np.array([np.sin(0.9 * i), np.cos(0.4 * i)]))
-    return commands
+    i = np.arange(count)
+    return commands.sampled(i / rate_hz + shift, np.stack([np.sin(0.9 * i), np.cos(0.4 * i)], 1))
 
 
-def test_without_a_delay_a_step_gets_the_command_at_its_middle():
-    commands = held()
-    found = in_steps(commands, 0.05, 0.02, 5, None)
-    assert np.array_equal(found, commands(0.05 + (np.arange(5) + 0.5) * 0.02 / 5))
+@pytest.mark.parametrize('count', [5, 7, 16])  # steps of 4, 2.9 and 1.25 ms; commands of 4 ms
+def test_steps_have_the_impulse_of_the_commands_however_they_are_aligned(count):
+    applied, begin = changing(), 0.0513
+    rows = in_steps(applied, begin, 0.02, count, None)
+    # a fine sum, whose cells of 1e-6 s each miss a change of a command by at most their width
+    times = begin + (np.arange(20_000) + 0.5) * 1e-6
+    expected = applied(times).mean(axis=0)
+    np.testing.assert_allclose(rows.mean(axis=0), expected, rtol=0, atol=6 * 2e-6 / 0.02)
+
+
+def test_no_delay_is_a_delay_of_zero():
+    rows = in_steps(changing(), 0.05, 0.02, 7, np.zeros(2))
+    assert np.array_equal(rows[0], rows[1])
+    assert np.array_equal(rows[0], in_steps(changing(), 0.05, 0.02, 7, None))
 
 
 def test_a_delay_is_the_same_as_later_stamps():
     delays = np.array([0.0, 0.013, 0.02])
-    found = in_steps(held(), 0.1, 0.02, 5, delays)
+    found = in_steps(changing(), 0.1, 0.02, 5, delays)
     for row, delay in zip(found, delays, strict=True):
         # sums of 60 commands up to 1 that hold 4 ms, in steps of 4 ms: a few roundings
-        expected = in_steps(held(shift=delay), 0.1, 0.02, 5, np.zeros(1))[0]
+        expected = in_steps(changing(shift=delay), 0.1, 0.02, 5, np.zeros(1))[0]
         np.testing.assert_allclose(row, expected, rtol=0, atol=1e-12)
 
 
 def test_commands_in_steps_are_continuous_in_the_delay():
     delays = np.linspace(0.0, 0.05, 501)
-    found = in_steps(held(), 0.1, 0.02, 8, delays)
+    found = in_steps(changing(), 0.1, 0.02, 8, delays)
     # 0.1 ms more delay replaces 4 % of a step of 2.5 ms, by commands that differ by at most 2
     assert 0.0 < np.abs(np.diff(found, axis=0)).max() <= 2.0 * 0.1 / 2.5 + 1e-12
 
 
 def test_each_model_may_have_steps_of_its_own_length():
     delays, durations = np.array([0.01, 0.03]), np.array([0.02, 0.06])
-    found = in_steps(held(), 0.1, durations, 4, delays)
+    found = in_steps(changing(), 0.1, durations, 4, delays)
     for row, delay, duration in zip(found, delays, durations, strict=True):
-        alone = in_steps(held(), 0.1, float(duration), 4, np.array([delay]))[0]
+        alone = in_steps(changing(), 0.1, float(duration), 4, np.array([delay]))[0]
         # the sums begin at other commands: a few roundings of sums of 60
         np.testing.assert_allclose(row, alone, rtol=0, atol=1e-12)
 
@@ -267,16 +276,17 @@ def test_predictions_are_continuous_in_the_delay(slider):
     assert np.abs(np.diff(found[:, 0])).max() <= 0.04 * 1e-4 * 8.0 / 1.5
 
 
-def test_predictions_without_a_delay_hold_the_command_at_the_middle_of_each_step(make_task):
-    """To the bit what they were before delays could be parameters."""
-    task, commands = make_task('slider'), forces()
-    predictor = Predictor(task, 2, threads=1)
-    predictor.write(np.array([[1.5], [2.0]]))
-    found = predictor.predict((0.4, START), 0.44, commands)
-    times = 0.4 + (np.arange(20) + 0.5) * (0.44 - 0.4) / 20
-    ensemble = predictor._ensemble
-    expected = ensemble.predict(START, commands(times), (0.44 - 0.4) / 20)
-    assert all(np.array_equal(*pair) for pair in zip(found, expected, strict=True))
+def test_predictions_get_the_impulse_of_commands_that_change_within_steps(make_task):
+    """The mass and its velocity show the force at any end of the interval, and any step."""
+    task, applied = make_task('slider'), forces()
+    task.model.dof_damping[:] = 0.0
+    predictor, masses = Predictor(task, 2, threads=1), np.array([1.5, 2.0])
+    predictor.write(masses[:, None])
+    for end in (0.4317, 0.44, 0.4483):
+        impulse = (end - 0.4) * applied.average(np.array([0.4]), np.array([end]))[0]
+        ends = predictor.predict((0.4, START), end, applied)
+        # sums of 25 steps
+        np.testing.assert_allclose(ends.qvel[:, 0], START.qvel + impulse / masses, atol=1e-12)
 
 
 def make_planner(task, theta):
