@@ -1,7 +1,7 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-parallel test-alone test-slow test-slow-parallel test-slow-alone \
-    test-launch test-drake test-peers test-warp msgs reference docs fuzz lint bench smoke paper belief robustness caution identify real \
+    test-launch test-drake test-peers test-warp gpu msgs reference docs fuzz lint bench smoke paper belief robustness caution identify real \
     articulate peers track video faults swaps conformance soak clean
 .NOTPARALLEL:
 
@@ -26,6 +26,7 @@ help:
 	@echo "make test-slow   the slow ones: whole commands and pages, campaigns, long simulations, installations"
 	@echo "make test-drake   the simulator with Drake's physics"
 	@echo "make test-warp   models on MuJoCo Warp, in an environment of its own; without a GPU, too"
+	@echo "make gpu       plans and beliefs on a GPU: eight minutes at most"
 	@echo "make test-peers   other people's planners, in an environment of its own"
 	@echo "make test-launch   the launch file, by the tools of a sourced ROS 2 with a colcon build of this package"
 	@echo "make msgs      emppi_msgs into $(VENV), without a ROS 2 installation; needs cmake and a C++ compiler"
@@ -185,6 +186,10 @@ $(WARP_VENV)/.emppi_installed: setup.py setup.cfg pyproject.toml .ci/install
 test-warp: $(WARP_VENV)/.emppi_installed
 	OMP_NUM_THREADS=1 WARP_CACHE_PATH=$(abspath $(WARP_VENV))/cache $(WARP_VENV)/bin/python -m pytest \
 	    test/unit/model/test_warp_batch.py
+
+# GPU='--device warp-cpu --quick': without a GPU, so briefly that its results mean nothing
+gpu:
+	python3 -m benchmarks.gpu --venv $(WARP_VENV) $(GPU)
 
 # Two environments of their own: franka-sim needs an older NumPy, franky is for real robots only.
 $(FRANKA_SIM)/.emppi_installed: .ci/install-franka-sim
