@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from emppi_ros.app.closed_loop import ClosedLoop
+from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError, ParameterError, SceneError
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.fields import FIELDS as REGISTRY
@@ -312,6 +313,34 @@ def test_what_warp_cannot_simulate_is_refused_by_name():
     refuse(block.replace('elliptic', 'pyramidal'), 'flag diagexact together with a pyramidal cone')
     refuse(block.replace('dense', 'sparse'), 'flag diagexact together with sparse Jacobians')
     refuse(block.replace('<flag', '<flag fwdinv="enable"', 1), 'mjENBL_FWDINV is unsupported')
+
+
+UNCERTAIN_TYPES = {'panda_cabinet', 'panda_drawer'}
+SHIPPED = paths.available('tasks')
+
+
+@with_warp
+@pytest.mark.parametrize('name', SHIPPED)
+def test_every_shipped_task_is_simulated_unless_joint_types_are_uncertain(name):
+    task = load_task(name)
+    if name in UNCERTAIN_TYPES:
+        with pytest.raises(SceneError, match='jnt_articulation of .* is the same in all models'):
+            Ensemble(task.model, task.parameters, 2, device='warp-cpu')
+    else:
+        Ensemble(task.model, task.parameters, 2, device='warp-cpu')
+
+
+@with_warp
+@pytest.mark.parametrize('name', ['push_t', 'ur5e_push', 'halfcheetah_backflip'])
+def test_shipped_tasks_move_as_in_mujoco(name):
+    task, rng, steps = load_task(name), np.random.default_rng(1), 20
+    pair = _both(task.model, task.parameters, task.prior.sample(3, np.random.default_rng(0)))
+    limits = task.robot.control_limits(task.planner.step_s)
+    targets = rng.uniform(limits.lower, limits.upper, (3, 2, 1, len(limits.lower)))
+    ramps = task.map.controls(0.3 * targets * np.linspace(0.0, 1.0, steps)[:, None])
+    ours, warps = (e.rollout(task.start(), ramps, ('qpos',)).fields['qpos'] for e in pair)
+    np.testing.assert_allclose(warps, ours, atol=FREE, rtol=0)
+    assert np.ptp(ours[:, :, -1], axis=(0, 1)).max() > 0.01  # m or rad
 
 
 @with_warp
