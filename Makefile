@@ -1,7 +1,7 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-parallel test-alone test-slow test-slow-parallel test-slow-alone \
-    test-launch test-drake test-peers msgs reference docs fuzz lint bench smoke paper belief robustness caution identify real \
+    test-launch test-drake test-peers test-warp gpu msgs reference docs fuzz lint bench smoke paper belief robustness caution identify real \
     articulate peers track video faults swaps conformance soak clean
 .NOTPARALLEL:
 
@@ -13,6 +13,7 @@ MSGS := $(shell find emppi_msgs test/control_msgs test/tf2_msgs -type f)
 FRANKA_SIM ?= .venv-franka-sim
 CONFORMANCE ?= .venv-conformance
 PEERS_VENV ?= .venv-peers
+WARP_VENV ?= .venv-warp
 CONFORMANCE_STAMP := $(CONFORMANCE)/.emppi_installed
 MINUTES ?= 30
 # tests start hundreds of processes: without bytecode each compiles the package again
@@ -24,6 +25,8 @@ help:
 	@echo "make test      all tests but the slow ones"
 	@echo "make test-slow   the slow ones: whole commands and pages, campaigns, long simulations, installations"
 	@echo "make test-drake   the simulator with Drake's physics"
+	@echo "make test-warp   models on MuJoCo Warp, in an environment of its own; without a GPU, too"
+	@echo "make gpu       plans and beliefs on a GPU: eight minutes at most"
 	@echo "make test-peers   other people's planners, in an environment of its own"
 	@echo "make test-launch   the launch file, by the tools of a sourced ROS 2 with a colcon build of this package"
 	@echo "make msgs      emppi_msgs into $(VENV), without a ROS 2 installation; needs cmake and a C++ compiler"
@@ -174,6 +177,20 @@ peers: BIN := $(PEERS_VENV)/bin
 peers: test-peers
 	$(call publish,peers,results_peers,$(PEERS))
 
+# Warp compiles kernels into this environment, which takes a minute
+$(WARP_VENV)/.emppi_installed: setup.py setup.cfg pyproject.toml .ci/install
+	@.ci/install "$(WARP_VENV)"
+	@$(WARP_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[warp]'
+	@touch $@
+
+test-warp: $(WARP_VENV)/.emppi_installed
+	OMP_NUM_THREADS=1 WARP_CACHE_PATH=$(abspath $(WARP_VENV))/cache $(WARP_VENV)/bin/python -m pytest \
+	    test/unit/model/test_warp_batch.py
+
+# GPU='--device warp-cpu --quick': without a GPU, so briefly that its results mean nothing
+gpu:
+	python3 -m benchmarks.gpu --venv $(WARP_VENV) $(GPU)
+
 # Two environments of their own: franka-sim needs an older NumPy, franky is for real robots only.
 $(FRANKA_SIM)/.emppi_installed: .ci/install-franka-sim
 	@.ci/install-franka-sim "$(FRANKA_SIM)"
@@ -210,4 +227,4 @@ soak: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
 	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python test/conformance/soak.py --minutes $(MINUTES)
 
 clean:
-	rm -rf $(VENV) $(MSGS_TOOLS) $(CONFORMANCE) $(FRANKA_SIM) $(PEERS_VENV) build install log out *.egg-info
+	rm -rf $(VENV) $(MSGS_TOOLS) $(CONFORMANCE) $(FRANKA_SIM) $(PEERS_VENV) $(WARP_VENV) build install log out *.egg-info

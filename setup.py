@@ -74,6 +74,8 @@ setup(
         ],
         'tasks': TASKS,
         'view': VIEW,
+        # `planner: device: cuda`: MuJoCo on a GPU
+        'warp': ['mujoco-warp>=4.0'],
         # rclpy and its messages; not needed where a ROS 2 installation is sourced
         'ros': [
             'ros-kilted-common-interfaces',

@@ -50,6 +50,7 @@ STAGES = (
     Stage('swaps', real_time=True),
     Stage('demo', real_time=True),
     Stage('drake'),
+    Stage('warp'),
     Stage('benchmarks'),
     Stage('peers'),
 )

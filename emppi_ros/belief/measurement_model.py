@@ -145,7 +145,8 @@ class Predictor:
     def __init__(self, task: Task, models: int, threads: int, fine: bool = False) -> None:
         """Create the models; `fine` allows predictions with `fine_substep_s`."""
         self._task, self._config = task, task.belief
-        self._ensemble = Ensemble(task.model, task.parameters, models, 1, threads)
+        device = task.belief.device
+        self._ensemble = Ensemble(task.model, task.parameters, models, 1, threads, device)
         self._joints = _joints(task)
         self._fine = Ensemble(task.model, task.parameters, 1, 1, threads=1) if fine else None
 

@@ -86,7 +86,7 @@ class RecordedPlanner(Planner):
         super().__init__(task, seed, models)
         of = self.ensemble
         self.ensemble = RecordedEnsemble(
-            of.model, of.parameters, of.models, of.rollouts, self.config.threads
+            of.model, of.parameters, of.models, of.rollouts, self.config.threads, of.device
         )
 
 

@@ -1,11 +1,12 @@
 """
 Ensemble of M models with K rollouts each, in one physics batch.
 
-This module is the only caller of `mujoco.batch`. Simulation m * K + k is rollout k of model m;
-public arrays have shape (M, K, ...) or (M, ...).
+Only this module and `warp_batch`, its form for GPUs, use `mujoco.batch`. Simulation m * K + k is
+rollout k of model m; public arrays have shape (M, K, ...) or (M, ...).
 """
 
 from collections.abc import Sequence
+import re
 from typing import Any, ClassVar, NamedTuple
 
 import mujoco
@@ -15,13 +16,14 @@ import numpy.typing as npt
 
 from emppi_ros.core import cores
 from emppi_ros.core.arrays import Array
-from emppi_ros.core.errors import ParameterError, SceneError
+from emppi_ros.core.errors import ParameterError, SceneError, import_optional
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 
 _CONTROL = mujoco.mjtState.mjSTATE_CTRL.value
 _APPLIED = mujoco.mjtState.mjSTATE_QFRC_APPLIED.value
+DEVICES = re.compile(r'cpu|cuda(:\d+)?|warp-cpu')
 JOINT_FIELDS = 'jnt_axis', 'jnt_pos', 'jnt_type'
 
 
@@ -51,12 +53,19 @@ class Ensemble:
         models: int,
         rollouts: int = 1,
         threads: int = 0,
+        device: str = 'cpu',
     ) -> None:
-        """Create M x K simulations; `threads` = 0 uses all cores that this process may use."""
+        """
+        Create M x K simulations; `threads` = 0 uses all cores that this process may use.
+
+        A `device` other than `cpu` (see DEVICES) simulates with MuJoCo Warp, in single precision;
+        ConfigError if it is missing, SceneError if it lacks a feature of scene or parameters.
+        """
         registry.check(parameters, model)
         self.model, self.parameters = model, tuple(parameters)
         self.models, self.rollouts = models, rollouts
-        self.batch = Batch(model, models * rollouts, threads or cores.count())
+        self.device = device
+        self.batch = self._make_batch(threads or cores.count())
         self._timesteps = self.batch.expand('opt.timestep')
         self._views = State(*map(self.batch.bind, State._fields))  # of all simulations, live
         self._activations = self.batch.bind('act') if model.na else None
@@ -66,6 +75,19 @@ class Ensemble:
         self._size: tuple[int, tuple[str, ...]] = 0, ()
         self._world = mujoco.MjData(model)  # targets and equality constraints
         self._store_world()
+
+    def _make_batch(self, threads: int) -> Any:
+        if self.device == 'cpu':
+            return Batch(self.model, self.models * self.rollouts, threads)
+        warp_batch = import_optional(
+            'emppi_ros.model.warp_batch',
+            lambda error: (
+                f'device: {self.device}: MuJoCo Warp is not installed ({error}): pip install '
+                "'emppi_ros[warp]', or set `device: cpu`"
+            ),
+        )
+        shape = self.models, self.rollouts
+        return warp_batch.WarpBatch(self.model, self.parameters, shape, threads, self.device)
 
     @property
     def theta(self) -> Array:

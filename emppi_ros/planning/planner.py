@@ -61,7 +61,8 @@ class Planner(Measurements):
         count = self.config.models if models is None else models
         rollouts = self.config.models * self.config.rollouts // count
         self.settings = dataclasses.replace(self.config, models=count, rollouts=rollouts)
-        self.ensemble = Ensemble(task.model, task.parameters, count, rollouts, self.config.threads)
+        threads, device = self.config.threads, self.config.device
+        self.ensemble = Ensemble(task.model, task.parameters, count, rollouts, threads, device)
         self._period = 1.0 / self.config.rate_hz
         self._limits = task.robot.control_limits(self.config.step_s)
         self._spread = task.map.controls  # commands of joints -> controls of all actuators

@@ -1,16 +1,29 @@
 """Section `planner` of a task: settings of the EMPPI update."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import between, fraction, key, non_negative, positive, registered
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.model.ensemble import DEVICES
 from emppi_ros.strategies.risk import CVAR_LEVEL, MEASURES
 from emppi_ros.strategies.strategy import STRATEGIES
 
 MOST_STEPS = 10_000_000  # physics steps per plan, which take ten seconds or more
+
+
+def device(what: str) -> Any:
+    """Return a field for the device that simulates models."""
+    return key(
+        'cpu',
+        check=lambda name: DEVICES.fullmatch(name) is not None,
+        allowed='cpu, cuda, cuda:0 (or another number) or warp-cpu',
+        doc=f'what simulates {what}: cpu: MuJoCo; cuda, or cuda:0: MuJoCo Warp (extra `warp`), in '
+        'single precision, on a GPU; warp-cpu: Warp without a GPU, for tests',
+    )
 
 
 @dataclass(frozen=True)
@@ -76,6 +89,7 @@ class PlannerConfig:
         doc='Savitzky-Golay window (cubic) over the plan, in steps [line 21]',
     )
     threads: int = between(0, 256, 0, doc='threads; 0: all cores')
+    device: str = device('rollouts')
 
     def __post_init__(self) -> None:
         """Check the keys against each other."""

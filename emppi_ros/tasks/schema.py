@@ -13,7 +13,7 @@ from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.priors.distributions import Prior
 from emppi_ros.priors.resampling import ResamplingConfig
-from emppi_ros.tasks.planner_config import PlannerConfig
+from emppi_ros.tasks.planner_config import PlannerConfig, device
 
 _SMALLEST, _LARGEST = 0.1, 10.0  # factors of size
 _LEARNED_DOF = 4.0  # contacts cause outliers far beyond a Gaussian's
@@ -255,6 +255,7 @@ class BeliefConfig:
         0.02,
         doc='time between updates if no object is tracked; otherwise each pose is an update',
     )
+    device: str = device('predictions')
 
 
 def _noise(default: float, doc: str) -> Any:

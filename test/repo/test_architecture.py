@@ -120,7 +120,8 @@ def test_the_core_and_the_command_load_no_ros() -> None:
     modules = [
         '.'.join(path.relative_to(ROOT).with_suffix('').parts)
         for path in FILES
-        if part(path) != 'nodes' and path.name != '__main__.py'
+        if part(path) != 'nodes'
+        and path.name not in ('__main__.py', 'warp_batch.py')  # which needs an extra
     ]
     code = (
         f'import importlib, sys\nfor name in {modules!r}: importlib.import_module(name)\n'
@@ -134,6 +135,13 @@ def test_the_core_and_the_command_load_no_ros() -> None:
     assert done.stdout.split() == []
 
 
-def test_the_physics_batch_has_one_caller() -> None:
-    callers = {p.name for p in FILES if any(n.startswith('mujoco.batch') for n in imports(p))}
-    assert callers == {'ensemble.py'}
+@pytest.mark.parametrize(
+    'library, users',
+    [
+        ('mujoco.batch', {'ensemble.py', 'warp_batch.py'}),
+        ('mujoco_warp', {'warp_batch.py'}),
+        ('warp', {'warp_batch.py'}),
+    ],
+)
+def test_few_modules_import_the_physics_batch(library: str, users: set[str]) -> None:
+    assert {p.name for p in FILES if any(n.startswith(library) for n in imports(p))} == users
