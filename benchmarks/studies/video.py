@@ -13,8 +13,8 @@ from benchmarks.study import Axis, Cells, Page, Results, Selection, Study, group
 from benchmarks.video import compute as runs
 from benchmarks.video import control, films, forecast, mechanisms
 from benchmarks.video.compute import (
+    INTERVALS,
     METHODS,
-    OPTIONS,
     OWN,
     POINTS,
     REST,
@@ -57,14 +57,14 @@ with what was found, and swing up and balance the cart-pole. It needs the extra 
     outdated_by = 'scenes or settings'
 
     def cells(self, selection: Selection) -> Cells:
-        """Return the cells; without seeds, those that are not WHOLE are for OPTIONS only."""
+        """Return the cells; without seeds, those that are not WHOLE are for INTERVALS only."""
         return Cells(
             [
                 VideoCell(mechanism, name, seed, selection.quick)
                 for seed in (selection.seeds or SEEDS)[: 1 if selection.quick else None]
                 for mechanism in selection.names['mechanisms']
                 for name in selection.names['methods']
-                if selection.seeds or name in OPTIONS or seed in WHOLE
+                if selection.seeds or name in INTERVALS or seed in WHOLE
             ]
         )
 
