@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks import ASSETS
 from benchmarks.study import Computed, Run, computed
-from benchmarks.video import baselines, control, films, forecast, pipeline
+from benchmarks.video import baselines, control, films, forecast, pipeline, pushes
 from benchmarks.video.baselines import load_library
 from benchmarks.video.films import Film
 from benchmarks.video.forecast import ForecastProblem, ImageErrors
@@ -33,7 +33,7 @@ from emppi_ros.recordings.motion import Motion, resample_and_split
 
 SEEDS = range(100, 110)  # settings were chosen with 1 to 3, and from 200 on
 WHOLE = SEEDS[:5]  # films with all methods, forecasts and control; others tell about intervals
-OWN = 'shooting'
+OWN, TREE = 'shooting', 'tree'  # TREE: of films without forces, which show no parameters
 STARTS = '-starts'  # of the names of baselines that have the windows and starts of `shooting`
 POINTS = frozenset({'Adam', f'Adam{STARTS}'})  # methods without a posterior
 LONGEST_WINDOW_S = 2.0  # of `shooting`: weak damping takes time to show
@@ -44,7 +44,7 @@ OPTIONS: Mapping[str, Mapping[str, float]] = {
     'sysid': {'spread': 1.0},
     'csvgd': {},
 }
-INTERVALS = frozenset({OWN, 'sysid'})  # methods on all films
+EVERYWHERE = frozenset({OWN, 'sysid', TREE})  # methods on all films
 PARTICLES, ITERATIONS = 40, 100  # of the samplers
 TRIALS = 3  # of each control task, for each film and method
 TRUTH, REST = 'true parameters', 'no motion'  # forecasts to compare with
@@ -94,6 +94,8 @@ class VideoRow(VideoRun, Computed):
     # 95 % quantile of the errors of the parts' frames, of the worst part
     track_p95_mm: float = 0.0
     parameters: Mapping[str, ParameterResult] = field(default_factory=dict)  # name -> result
+    # how far parts of a film without forces are elsewhere if some of the truth is doubled [mm]
+    doubled_mm: Mapping[str, float] = field(default_factory=dict)
     # errors of a forecast with the parameters found, by the name of the method. Rows of the first
     # method also have those with the true parameters, and without motion. Films in SEEDS that are
     # not WHOLE have neither forecasts nor rewards
@@ -123,8 +125,10 @@ class VideoCell(VideoRun):
     @property
     def digest(self) -> str:
         """Identifies the scene and the size of the run."""
-        file = ASSETS / MECHANISMS[self.mechanism].file
-        return hashlib.sha256(file.read_bytes() + bytes(self.quick)).hexdigest()
+        mechanism = MECHANISMS[self.mechanism]
+        arm = pushes.ARM.read_bytes() if mechanism.pushed else b''
+        scene = (ASSETS / mechanism.file).read_bytes() + arm
+        return hashlib.sha256(scene + bytes(self.quick)).hexdigest()
 
 
 def compute(cell: VideoCell) -> VideoRow:
@@ -157,8 +161,9 @@ class _Seen(NamedTuple):
 
 @functools.lru_cache(maxsize=1)  # the cells of all methods follow one another
 def _seen(mechanism: str, seed: int) -> _Seen:
-    film = films.make(MECHANISMS[mechanism], seed)
-    followed = pipeline.follow(film)
+    pushed = MECHANISMS[mechanism].pushed
+    film = (pushes if pushed else films).make(MECHANISMS[mechanism], seed)
+    followed = pipeline.follow(pushes.without_arm(film) if pushed else film)
     try:
         return _Seen(film, followed, pipeline.infer_tree(followed, film, seed))
     except IdentificationError as error:
@@ -178,6 +183,9 @@ def _identify(cell: VideoCell, seen: _Seen, folder: Path) -> dict[str, Any]:
     if isinstance(tree, IdentificationError):
         raise tree
     angle, pivot = pipeline.geometry_errors(tree, film.mechanism)
+    if cell.method == TREE:
+        doubled = pushes.doubled(film.mechanism, cell.seed)
+        return {'axis_deg': angle, 'pivot_mm': pivot, 'doubled_mm': doubled}
     mechanism = pipeline.write_mechanism(tree, film, folder)
     samples = METHODS[cell.method](mechanism, film, cell)
     low, middle, high = np.quantile(samples, [0.05, 0.5, 0.95], axis=0)
