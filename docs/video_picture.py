@@ -1,6 +1,9 @@
 """
 Draw docs/video.png: a depth video, the inferred mechanism, its posterior, and a swing-up with it.
 
+Also draw docs/video_posterior.png: the posterior as `emppi identify --report` draws it, and the
+truth.
+
 Run it as `python docs/video_picture.py`. The film is the cart-pole of seed 100, the first of
 `emppi bench video`.
 """
@@ -15,11 +18,13 @@ from benchmarks.video import compute, control, films, pipeline
 from benchmarks.video.compute import OWN, VideoCell
 from benchmarks.video.mechanisms import MECHANISMS
 from emppi_ros.articulation.mjcf import joint_frame
+from emppi_ros.identification.common import figures
 from emppi_ros.viz.palette import BLUE, GREY, ORANGE
 from emppi_ros.viz.report.plots import styled
 
 NAME, SEED, IMAGE = 'cartpole', 100, 60
 OUT = Path(__file__).with_name('video.png')
+PAIRS = Path(__file__).with_name('video_posterior.png')
 
 
 def main() -> None:
@@ -59,12 +64,14 @@ def main() -> None:
         known.set_yticks(range(len(names)), names)
         known.set_xlabel('90 % interval, % from the truth')
         known.set_title('posterior')
+        truth = np.array([film.truth[unknown.name] for unknown in mechanism.plant.unknowns])
+        figures.draw_pairs(mechanism.plant.unknowns, samples, truth).savefig(PAIRS, dpi=70)
         times, angles = control.run('swing-up', mechanism, film, samples, 0, folder)
         swung.plot(times, np.degrees(angles), color=BLUE)
         swung.set(xlabel='time [s]', ylabel='pole from upright [deg]')
         swung.set_title('swing-up with it')
         figure.savefig(OUT, dpi=110)
-    print(f'wrote {OUT}; {pole.kind} on {pole.parent}')
+    print(f'wrote {OUT} and {PAIRS}; {pole.kind} on {pole.parent}')
 
 
 if __name__ == '__main__':

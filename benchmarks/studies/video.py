@@ -11,9 +11,10 @@ from benchmarks.means import Mean
 from benchmarks.pages import constants
 from benchmarks.study import Axis, Cells, Page, Results, Selection, Study, grouped
 from benchmarks.video import compute as runs
-from benchmarks.video import control, films, forecast, mechanisms, pushes
+from benchmarks.video import control, films, forecast, image_refinement, mechanisms, pushes
 from benchmarks.video.compute import (
     EVERYWHERE,
+    IMAGES,
     METHODS,
     OWN,
     POINTS,
@@ -93,6 +94,7 @@ with what was found, and swing up and balance the cart-pole. It needs the extra 
 
         values = {
             **constants(films, forecast, control, mechanisms, runs),
+            'ITERATIONS_OF_IMAGES': image_refinement.ITERATIONS,
             'pushed_s': pushes.SECONDS,
             'changed_s': pushes.CHANGED_S,
             'last': WHOLE[-1],
@@ -107,6 +109,7 @@ with what was found, and swing up and balance the cart-pole. It needs the extra 
             ),
             'parameters': sections('Parameters', _parameters),
             'forecasts': sections('Forecasts', _forecasts),
+            'images': _refined(by_mechanism),
             'doubled': _doubled([row for row in rows if row.doubled_mm]),
             'control': list(_control([row for row in rows if row.rewards])),
             'refused': report.bullets(refused),
@@ -164,6 +167,21 @@ def _parameters(rows: Sequence[VideoRow]) -> str:
 
 def _inside(rows: Sequence[VideoRow]) -> list[bool]:
     return [one.inside for row in rows for one in row.parameters.values()]
+
+
+def _refined(by_mechanism: Mapping[str, Sequence[VideoRow]]) -> str:
+    """Return the errors of OWN and after a refinement on images, on the same films."""
+    lines = []
+    for name, rows in by_mechanism.items():
+        methods = _by_method(rows)
+        own = {row.seed: row.error for row in methods.get(OWN, ())}
+        pairs = [(row.error, own[row.seed]) for row in methods.get(IMAGES, ()) if row.seed in own]
+        if pairs:
+            refined, before = zip(*pairs, strict=True)
+            less = means.mean([a - b for a, b in pairs])
+            lines.append((name, len(pairs), _mean(before), _mean(refined), format(less, '+.4f')))
+    header = 'mechanism', 'films', f'NMAE of `{OWN}`', f'NMAE of `{IMAGES}`', 'difference'
+    return table(header, lines) if lines else ''
 
 
 def _doubled(rows: Sequence[VideoRow]) -> str:

@@ -13,7 +13,15 @@ import numpy as np
 
 from benchmarks import ASSETS
 from benchmarks.study import Computed, Run, computed
-from benchmarks.video import baselines, control, films, forecast, pipeline, pushes
+from benchmarks.video import (
+    baselines,
+    control,
+    films,
+    forecast,
+    image_refinement,
+    pipeline,
+    pushes,
+)
 from benchmarks.video.baselines import load_library
 from benchmarks.video.films import Film
 from benchmarks.video.forecast import ForecastProblem, ImageErrors
@@ -34,6 +42,7 @@ from emppi_ros.recordings.motion import Motion, resample_and_split
 SEEDS = range(100, 110)  # settings were chosen with 1 to 3, and from 200 on
 WHOLE = SEEDS[:5]  # films with all methods, forecasts and control; others tell about intervals
 OWN, TREE = 'shooting', 'tree'  # TREE: of films without forces, which show no parameters
+IMAGES = 'images'  # refines OWN
 STARTS = '-starts'  # of the names of baselines that have the windows and starts of `shooting`
 POINTS = frozenset({'Adam', f'Adam{STARTS}'})  # methods without a posterior
 LONGEST_WINDOW_S = 2.0  # of `shooting`: weak damping takes time to show
@@ -50,8 +59,8 @@ TRIALS = 3  # of each control task, for each film and method
 TRUTH, REST = 'true parameters', 'no motion'  # forecasts to compare with
 _QUICK_ITERATIONS = 5
 _LIBRARIES = {'CMA-ES': 'cma', 'emcee': 'emcee'}
-# rewards do not tell methods apart: these were added without them
-UNCONTROLLED = frozenset({'csvgd', *(f'{name}{STARTS}' for name in ('Adam', 'CMA-ES', 'emcee'))})
+# rewards do not tell methods apart: later ones were added without them
+_REWARDED = frozenset({OWN, 'sysid', 'Adam', 'CMA-ES', 'emcee'})
 
 
 @dataclass(frozen=True)
@@ -222,7 +231,7 @@ def _rewards(
 ) -> dict[str, tuple[float, ...]]:
     """Return the rewards of the control tasks, if the mechanism has any."""
     seeds = range(1 if cell.quick else TRIALS)
-    controlled = film.mechanism.swings_up and cell.is_whole and cell.method not in UNCONTROLLED
+    controlled = film.mechanism.swings_up and cell.is_whole and cell.method in _REWARDED
     tasks = control.TASKS if controlled else ()
     return {
         name: tuple(control.reward(name, mechanism, film, samples, s, folder) for s in seeds)
@@ -264,6 +273,12 @@ def _climbed_in_windows(mechanism: InferredMechanism, film: Film, cell: VideoCel
     searches = max(PARTICLES // (1 + len(mechanism.plant.unknowns)), 1)
     problem, starts = _windows(mechanism)
     return baselines.adam_in_windows(problem, searches, _iterations(cell), starts)[0]
+
+
+def _refined(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Array:
+    """Return samples (N, P) from the images, beginning with what `shooting` estimates."""
+    motion, fitted = fit_windows(mechanism)
+    return image_refinement.refine(mechanism, film, motion, fitted, cell.seed)
 
 
 def fit_windows(mechanism: InferredMechanism) -> tuple[Motion, ShootingEstimate]:
@@ -308,4 +323,5 @@ METHODS: Mapping[str, Callable[[InferredMechanism, Film, VideoCell], Array]] = {
     f'Adam{STARTS}': _climbed_in_windows,
     f'CMA-ES{STARTS}': _sampled_in_windows,
     f'emcee{STARTS}': _sampled_in_windows,
+    IMAGES: _refined,
 }
