@@ -1,8 +1,8 @@
 """
 Draw docs/video.png: a depth video, the inferred mechanism, its posterior, and a swing-up with it.
 
-Also draw docs/video_posterior.png: the posterior as `emppi identify --report` draws it, and the
-truth.
+Also draw docs/video_posterior.png, the posterior as `emppi identify --report` draws it, with the
+truth, and docs/video_pushed.png, levers that an arm pushes.
 
 Run it as `python docs/video_picture.py`. The film is the cart-pole of seed 100, the first of
 `emppi bench video`.
@@ -14,7 +14,7 @@ import tempfile
 from matplotlib.figure import Figure
 import numpy as np
 
-from benchmarks.video import compute, control, films, pipeline
+from benchmarks.video import compute, control, films, pipeline, pushes
 from benchmarks.video.compute import OWN, VideoCell
 from benchmarks.video.mechanisms import MECHANISMS
 from emppi_ros.articulation.mjcf import joint_frame
@@ -24,6 +24,7 @@ from emppi_ros.viz.report.plots import styled
 
 NAME, SEED, IMAGE = 'cartpole', 100, 60
 OUT = Path(__file__).with_name('video.png')
+PUSHED = Path(__file__).with_name('video_pushed.png')
 PAIRS = Path(__file__).with_name('video_posterior.png')
 
 
@@ -74,5 +75,16 @@ def main() -> None:
     print(f'wrote {OUT} and {PAIRS}; {pole.kind} on {pole.parent}')
 
 
+def draw_pushed() -> None:
+    """Draw depths of a film of levers that an arm pushes."""
+    film = pushes.make(MECHANISMS['pushed'], SEED, seconds=4.0)
+    figure = Figure(figsize=(13, 2.6), layout='constrained')
+    for axis, image in zip(figure.subplots(1, 4), film.images[10::35], strict=True):
+        axis.imshow(image, cmap='viridis', vmin=0.6, vmax=1.6)
+        axis.axis('off')
+    figure.savefig(PUSHED, dpi=70)
+
+
 if __name__ == '__main__':
     main()
+    draw_pushed()
