@@ -1,6 +1,9 @@
 """
 Draw docs/video.png: a depth video, the inferred mechanism, its posterior, and a swing-up with it.
 
+Also draw docs/video_posterior.png, the posterior as `emppi identify --report` draws it, with the
+truth, and docs/video_pushed.png, levers that an arm pushes.
+
 Run it as `python docs/video_picture.py`. The film is the cart-pole of seed 100, the first of
 `emppi bench video`.
 """
@@ -11,15 +14,18 @@ import tempfile
 from matplotlib.figure import Figure
 import numpy as np
 
-from benchmarks.video import compute, control, films, pipeline
+from benchmarks.video import compute, control, films, pipeline, pushes
 from benchmarks.video.compute import OWN, VideoCell
 from benchmarks.video.mechanisms import MECHANISMS
 from emppi_ros.articulation.mjcf import joint_frame
+from emppi_ros.identification.common import figures
 from emppi_ros.viz.palette import BLUE, GREY, ORANGE
 from emppi_ros.viz.report.plots import styled
 
 NAME, SEED, IMAGE = 'cartpole', 100, 60
 OUT = Path(__file__).with_name('video.png')
+PUSHED = Path(__file__).with_name('video_pushed.png')
+PAIRS = Path(__file__).with_name('video_posterior.png')
 
 
 def main() -> None:
@@ -59,13 +65,26 @@ def main() -> None:
         known.set_yticks(range(len(names)), names)
         known.set_xlabel('90 % interval, % from the truth')
         known.set_title('posterior')
+        truth = np.array([film.truth[unknown.name] for unknown in mechanism.plant.unknowns])
+        figures.draw_pairs(mechanism.plant.unknowns, samples, truth).savefig(PAIRS, dpi=70)
         times, angles = control.run('swing-up', mechanism, film, samples, 0, folder)
         swung.plot(times, np.degrees(angles), color=BLUE)
         swung.set(xlabel='time [s]', ylabel='pole from upright [deg]')
         swung.set_title('swing-up with it')
         figure.savefig(OUT, dpi=110)
-    print(f'wrote {OUT}; {pole.kind} on {pole.parent}')
+    print(f'wrote {OUT} and {PAIRS}; {pole.kind} on {pole.parent}')
+
+
+def draw_pushed() -> None:
+    """Draw depths of a film of levers that an arm pushes."""
+    film = pushes.make(MECHANISMS['pushed'], SEED, seconds=4.0)
+    figure = Figure(figsize=(13, 2.6), layout='constrained')
+    for axis, image in zip(figure.subplots(1, 4), film.images[10::35], strict=True):
+        axis.imshow(image, cmap='viridis', vmin=0.6, vmax=1.6)
+        axis.axis('off')
+    figure.savefig(PUSHED, dpi=70)
 
 
 if __name__ == '__main__':
     main()
+    draw_pushed()

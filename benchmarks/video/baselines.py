@@ -1,6 +1,12 @@
-"""Baselines with single shooting: the samplers CMA-ES and emcee, and Adam."""
+"""
+Baselines: the samplers CMA-ES and emcee, and Adam.
+
+By default they shoot once, from the known start of a problem. With `starts` (W, S) of windows that
+another method estimated they have its windows, and only parameters are unknown.
+"""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -14,8 +20,9 @@ from emppi_ros.identification.multiple_shooting.particles import (
     sobol_parameters,
 )
 from emppi_ros.identification.multiple_shooting.training_data import LIMIT, ShootingProblem
+from emppi_ros.identification.multiple_shooting.windows import STEP
 
-Sampler = Callable[[ShootingProblem, int, int, int], tuple[Array, int]]
+Sampler = Callable[..., tuple[Array, int]]
 _DIVERGED_COST = 1e12  # CMA-ES cannot rank infinite costs
 _FADES = 0.9, 0.99  # of the first and second moment in Adam
 _EPSILON = 1e-12
@@ -31,10 +38,15 @@ def load_library(module: str) -> ModuleType:
 
 
 def _density(
-    problem: ShootingProblem, size: int
+    problem: ShootingProblem, size: int, starts: Array | None = None
 ) -> tuple[MultipleShooting, Callable[[Array], Array]]:
     """Return a simulation of `size` particles, and the log density of any number of points."""
-    shooter = MultipleShooting(problem, size, threads=1, slopes=False)
+    fixed = np.zeros(0)
+    if starts is not None:
+        problem = replace(problem, start=starts[0], first_steps=(), continuous=False)
+        fixed = (starts[1:] / problem.scale).ravel()
+    windows = 1 if starts is None else len(starts)
+    shooter = MultipleShooting(problem, size, windows, threads=1, slopes=False)
 
     def log_p(points: Array) -> Array:
         densities = np.full(len(points), -np.inf)
@@ -42,6 +54,7 @@ def _density(
             part = points[first : first + size]
             rows = np.zeros((size, points.shape[1]))
             rows[: len(part)] = np.clip(part, -LIMIT, LIMIT)
+            rows = np.concatenate([rows, np.tile(fixed, (size, 1))], axis=1)
             values = log_likelihood(shooter, rows)[: len(part)]
             inside = np.all(np.abs(part) <= LIMIT, axis=1)
             densities[first : first + size] = np.where(inside, values, -np.inf)
@@ -50,10 +63,13 @@ def _density(
     return shooter, log_p
 
 
-def cma(problem: ShootingProblem, particles: int, iterations: int, seed: int) -> tuple[Array, int]:
+def cma(
+    problem: ShootingProblem, particles: int, iterations: int, seed: int,
+    starts: Array | None = None,
+) -> tuple[Array, int]:  # fmt: skip
     """Return the last generation (N, P) of CMA-ES, and the number of physics steps."""
     library = load_library('cma')
-    shooter, log_p = _density(problem, particles)
+    shooter, log_p = _density(problem, particles, starts)
     size = len(problem.parameters)
     options = {
         'popsize': particles, 'maxiter': iterations, 'bounds': [-LIMIT, LIMIT],
@@ -68,11 +84,12 @@ def cma(problem: ShootingProblem, particles: int, iterations: int, seed: int) ->
 
 
 def emcee(
-    problem: ShootingProblem, particles: int, iterations: int, seed: int
-) -> tuple[Array, int]:
+    problem: ShootingProblem, particles: int, iterations: int, seed: int,
+    starts: Array | None = None,
+) -> tuple[Array, int]:  # fmt: skip
     """Return the final walkers (N, P) of ensemble MCMC, and the number of physics steps."""
     library = load_library('emcee')
-    shooter, log_p = _density(problem, (particles + 1) // 2)
+    shooter, log_p = _density(problem, (particles + 1) // 2, starts)
     walkers = library.EnsembleSampler(
         particles, len(problem.parameters), log_p, vectorize=True,
         moves=[(library.moves.DEMove(), 0.8), (library.moves.DESnookerMove(), 0.2)],
@@ -100,6 +117,27 @@ def adam(problem: ShootingProblem, starts: int, iterations: int) -> tuple[Array,
     z = climb(sobol_parameters(problem, starts), direction, iterations)
     z = np.clip(z, -LIMIT, LIMIT)
     best = int(np.argmax(evaluate(shooter, z).log_p))
+    return problem.theta(z[best : best + 1]), shooter.steps
+
+
+def adam_in_windows(
+    problem: ShootingProblem, searches: int, iterations: int, starts: Array
+) -> tuple[Array, int]:
+    """Return what `adam` does, in windows with known starts (W, S)."""
+    size = len(problem.parameters)
+    shooter, log_p = _density(problem, searches * (1 + size), starts)
+
+    def direction(z: Array) -> Array:
+        centre = np.clip(z, -LIMIT, LIMIT)
+        step = np.where(centre > 0.0, -STEP, STEP)
+        moved = centre[:, None] + step[:, None] * np.eye(size)
+        values = log_p(np.concatenate([centre[:, None], moved], axis=1).reshape(-1, size))
+        values = values.reshape(searches, 1 + size)
+        slope = (values[:, 1:] - values[:, :1]) / step
+        return np.where(np.isfinite(slope), slope, 0.0)
+
+    z = np.clip(climb(sobol_parameters(problem, searches), direction, iterations), -LIMIT, LIMIT)
+    best = int(np.argmax(log_p(z)))
     return problem.theta(z[best : best + 1]), shooter.steps
 
 

@@ -41,6 +41,7 @@ class FilmedMechanism:
     start: tuple[tuple[float, ...], tuple[float, ...]]
     # parts of known mass: without forces, motion shows ratios of masses only
     weighed: tuple[str, ...] = ()
+    pushed: bool = False  # by an arm: no force is recorded
     swings_up: bool = False  # whether an actuator can bring the last part upright
 
     @property
@@ -112,5 +113,18 @@ MECHANISMS = {
         ),
         {'middle': (0.0005, 0.02), 'end': (0.0005, 0.02)},
         ((-0.1, -0.1, -0.5, -1.0, -1.0), (0.1, 0.1, 0.5, 1.0, 1.0)),
+    ),
+    'pushed': FilmedMechanism(
+        'Such levers lie on a table with dry friction, and a simulated Panda pushes them with a '
+        'rod. No force is recorded.',
+        'filmed_pushed.xml',
+        (
+            FilmedJoint(WORLD, 'base', 'planar'),
+            FilmedJoint('base', 'middle', 'revolute'),
+            FilmedJoint('middle', 'end', 'revolute'),
+        ),
+        {'middle': (0.0005, 0.02), 'end': (0.0005, 0.02)},
+        ((0.5, -0.3, 1.2, -0.6, -0.6), (0.6, -0.2, 1.9, 0.6, 0.6)),
+        pushed=True,
     ),
 }

@@ -83,12 +83,13 @@ def geometry_errors(tree: KinematicTree, mechanism: FilmedMechanism) -> tuple[fl
     angles, places = [], []
     for joint in mechanism.joints:
         found = joint_between(tree, joint)
-        true = model.joint(f'{joint.child}_turn' if joint.kind == 'planar' else joint.child)
+        planar = joint.kind == 'planar'
+        axis = np.array([0.0, 0.0, 1.0]) if planar else model.joint(joint.child).axis
         assert found.model is not None
-        along = abs(float(found.model.axis @ true.axis))  # frames are parallel at the start
+        along = abs(float(found.model.axis @ axis))  # frames are parallel at the start
         angles.append(np.degrees(np.arccos(min(along, 1.0))))
         if joint.kind == 'revolute':
-            place = true.pos.copy()
+            place = model.joint(joint.child).pos.copy()
             if found.child != joint.child:
                 place += model.body(joint.child).pos
             hinge = spec.joint(found.child)

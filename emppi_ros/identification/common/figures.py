@@ -53,7 +53,7 @@ def write_figures(
     """Write figures of particles (N, P) in place of another method's; return their paths."""
     forecasts = [part for part in forecasts if len(part.measured)]
     figures = {
-        'posterior.png': _draw_pairs(plant.unknowns, theta),
+        'posterior.png': draw_pairs(plant.unknowns, theta),
         'convergence.png': _draw_convergence(convergence) if convergence else None,
         'held_out.png': _draw_forecasts(forecasts) if forecasts else None,
     }
@@ -67,13 +67,22 @@ def write_figures(
     return written
 
 
-def _draw_pairs(unknowns: Sequence[UnknownParameter], theta: Array) -> Figure:
-    """Draw particles (N, P): a histogram of each parameter, and scatter plots of pairs."""
+def draw_pairs(
+    unknowns: Sequence[UnknownParameter], theta: Array, truth: Array | None = None
+) -> Figure:
+    """
+    Draw particles (N, P): histograms with medians and 90 % intervals, and pairs of parameters.
+
+    Above the diagonal are their correlations. A true value (P,), if one is known, is red.
+    """
     count = theta.shape[1]
     size = max(2.6 * count, 4.0), max(2.4 * count, 3.6)
     figure = Figure(figsize=size, layout='constrained')
     axes = figure.subplots(count, count, squeeze=False)
     names = [f'{u.name} [{u.unit}]' if u.unit else u.name for u in unknowns]
+    sd = theta.std(axis=0)
+    spread = (theta - theta.mean(axis=0)) / np.where(sd > 0.0, sd, np.inf)
+    correlation = spread.T @ spread / len(theta)
     for row in range(count):
         for column in range(count):
             axis = axes[row, column]
@@ -81,17 +90,29 @@ def _draw_pairs(unknowns: Sequence[UnknownParameter], theta: Array) -> Figure:
             axis.locator_params(nbins=3)
             axis.ticklabel_format(useOffset=False)
             if column > row:
-                axis.set_visible(False)
-            elif column == row:
+                axis.axis('off')
+                words = f'{correlation[row, column]:+.2f}'
+                axis.text(0.5, 0.5, words, ha='center', va='center', transform=axis.transAxes)
+                continue
+            if column == row:
                 axis.hist(theta[:, row], bins=_BINS, color=_POSTERIOR, alpha=0.6)
+                for value, style in zip(
+                    np.quantile(theta[:, row], [0.05, 0.5, 0.95]), (':', '-', ':'), strict=True
+                ):
+                    axis.axvline(value, color=_POSTERIOR, linestyle=style, linewidth=1)
                 axis.set_yticks([])
             else:
                 axis.plot(theta[:, column], theta[:, row], 'o', color=_POSTERIOR, alpha=0.4, ms=4)
+            if truth is not None:
+                axis.axvline(truth[column], color=_MEASURED, linewidth=1)
+            if truth is not None and column < row:
+                axis.axhline(truth[row], color=_MEASURED, linewidth=1)
             if row == count - 1:
                 axis.set_xlabel(names[column])
             if column == 0 and row:
                 axis.set_ylabel(names[row])
-    figure.suptitle(f'{len(theta)} particles')
+    shown = '' if truth is None else '; red: true values'
+    figure.suptitle(f'{len(theta)} particles; median and 90 % interval; correlations{shown}')
     return figure
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.studies.video import VideoStudy
-from benchmarks.video import compute, control, films, forecast, pipeline
+from benchmarks.video import compute, control, films, forecast, image_refinement, pipeline
 from benchmarks.video.compute import OWN, REST, TRUTH, ParameterResult, VideoCell, VideoRow
 from benchmarks.video.films import Film
 from benchmarks.video.forecast import ForecastProblem, ImageErrors
@@ -40,7 +40,10 @@ def exact(film: Film) -> Followed:
     return Followed(Tracks(film.time, tuple(parts)), np.zeros((count, len(parts))))
 
 
-@pytest.fixture(scope='module', params=MECHANISMS)
+WITH_FORCES = [name for name, one in MECHANISMS.items() if not one.pushed]
+
+
+@pytest.fixture(scope='module', params=WITH_FORCES)
 def found(request: pytest.FixtureRequest, tmp_path_factory) -> tuple[Film, InferredMechanism]:
     """Return a short film with small images, and the mechanism inferred from its true poses."""
     with pytest.MonkeyPatch.context() as patch:
@@ -169,6 +172,25 @@ def test_a_swing_up_with_the_truth_is_rewarded(found, tmp_path: Path) -> None:
     assert control.reward('swing-up', mechanism, film, None, 0, tmp_path) > 0.5
 
 
+@pytest.mark.slow
+def test_images_bring_wrong_parameters_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    size = dataclasses.replace(films.CAMERA, width=160, height=120)
+    monkeypatch.setattr(films, 'CAMERA', size)
+    film = films.make(MECHANISMS['cartpole'], 7, seconds=4.0)
+    tree = pipeline.infer_tree(exact(film), film, 0)
+    mechanism = pipeline.write_mechanism(tree, film, tmp_path)
+    motion, fitted = compute.fit_windows(mechanism)
+    true = np.array([film.truth[one.name] for one in mechanism.plant.unknowns])
+    wrong = fitted._replace(theta=true * 1.1)
+    samples = image_refinement.refine(mechanism, film, motion, wrong, 0)
+    errors, sd = np.median(samples, axis=0) / true - 1.0, samples.std(axis=0) / true
+    assert np.all(np.abs(errors) < 4.0 * sd + 0.005)
+    known = [one.name for one in mechanism.plant.unknowns].index('cart_mass')
+    assert sd[known] < 0.01 and abs(errors[known]) < 0.02  # it was 10 % off
+
+
 @only('cartpole')
 def test_a_wrong_tree_is_refused(found) -> None:
     film = found[0].first(30)
@@ -231,7 +253,7 @@ def test_the_command_writes_a_report_of_stored_runs(
     command = ['bench', 'video', '--methods', 'shooting', 'Adam', '--seeds', '100-101']
     command += ['--jobs', '1', '--out', str(tmp_path)]
     assert main([*command, '--json']) == 0
-    count = 2 * len(MECHANISMS) * 2
+    count = 2 * len(WITH_FORCES) * 2
     assert len(json.loads(capsys.readouterr().out)['rows']) == count
     assert main([*command, '--so-far']) == 0  # rows are read as they were written
     text = (tmp_path / 'results.md').read_text()
