@@ -1,7 +1,7 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-parallel test-alone test-slow test-slow-parallel test-slow-alone \
-    test-launch test-drake test-peers test-warp gpu msgs reference docs fuzz lint bench smoke paper belief robustness caution identify real \
+    test-launch test-drake test-peers test-warp gpu msgs reference docs fuzz lint bench smoke paper belief robustness caution csvgd dual identify real \
     articulate peers track video faults swaps conformance soak clean
 .NOTPARALLEL:
 
@@ -43,6 +43,7 @@ help:
 	@echo "make robustness   when a task works, and when it does not: docs/results_robustness.md; hours"
 	@echo "make caution   where learning decides, and forces while the belief narrows: docs/results_caution.md; an hour"
 	@echo "make identify   methods of identification on data with known truth: docs/results_identify.md"
+	@echo "make csvgd CSVGD='--data FOLDER'   posteriors by CSVGD and by other samplers: docs/results_csvgd.md"
 	@echo "make track     poses in simulated depth videos, beside iterative closest points: docs/results_track.md"
 	@echo "make peers     other people's planners on their own tasks, in an environment of its own: docs/results_peers.md"
 	@echo "make video   from depth videos to the parameters of a mechanism: docs/results_video.md"
@@ -147,6 +148,10 @@ caution: $(STAMP)
 # IDENTIFY='--families ... --methods ... --seeds ...' selects runs
 identify: $(STAMP)
 	$(call publish,identify,results_identify,$(IDENTIFY))
+
+# CSVGD='--data FOLDER': the recordings of the real pendulum, which are not part of this repository
+csvgd: $(STAMP)
+	$(call publish,csvgd,results_csvgd,$(CSVGD))
 
 # REAL='--data FOLDER': the recordings, which are not part of this repository
 real: $(STAMP)

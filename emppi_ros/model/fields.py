@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.arrays import Array
 from emppi_ros.model import scene
@@ -82,6 +83,31 @@ def _set_inertia(expand: Expand, model: mujoco.MjModel, index: int, _: int, valu
     """Write the largest principal moment; the others keep their ratio to it."""
     moments = model.body_inertia[index]
     expand('body_inertia')[:, index] = moments * (values / moments.max())[:, None]
+
+
+def _full_inertia(moments: Array, quaternions: Array) -> Array:
+    """Return inertia matrices (n, 3, 3) in the frame of the body."""
+    axes = Rotation.from_quat(quaternions, scalar_first=True).as_matrix()
+    return np.asarray((axes * moments[:, None]) @ axes.swapaxes(1, 2))
+
+
+def _read_full_inertia(model: mujoco.MjModel, index: int, element: int) -> float:
+    matrix = _full_inertia(model.body_inertia[[index]], model.body_iquat[[index]])[0]
+    return float(matrix[_FULL[element]])
+
+
+def _set_full_inertia(
+    expand: Expand, model: mujoco.MjModel, index: int, element: int, values: Array
+) -> None:
+    """Write an element; until all are written, principal moments may be negative."""
+    moments, quaternions = expand('body_inertia')[:, index], expand('body_iquat')[:, index]
+    matrix, (i, j) = _full_inertia(moments, quaternions), _FULL[element]
+    # a matrix that has the value up to rounding keeps its axes, so that nothing accumulates
+    rows = np.abs(matrix[:, i, j] - values) > _ROUNDING * np.abs(moments).max(axis=1)
+    matrix[:, i, j] = matrix[:, j, i] = values
+    moments[rows], axes = np.linalg.eigh(matrix[rows])
+    axes[:, :, 2] *= np.linalg.det(axes)[:, None]
+    quaternions[rows] = Rotation.from_matrix(axes).as_quat(scalar_first=True)
 
 
 def _set_gain(expand: Expand, model: mujoco.MjModel, index: int, _: int, values: Array) -> None:
@@ -160,6 +186,9 @@ _HALVES = {  # sizes @ this matrix: half sides of the box around a shape
 }
 _MASS = Access(_elements('body_mass').read, _set_mass)
 _INERTIA = Access(lambda model, i, _: float(model.body_inertia[i].max()), _set_inertia)
+_ROUNDING = 1e-14  # of an inertia
+_FULL = (0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)  # MuJoCo's order
+_FULL_INERTIA = Access(_read_full_inertia, _set_full_inertia)
 _GAIN = Access(_elements('actuator_gainprm').read, _set_gain)
 _TYPE = Access(lambda model, i, _: float(model.jnt_type[i] == scene.HINGE), _set_type)
 _SIZE = Access(_elements('geom_size').read, _set_size)
@@ -180,6 +209,10 @@ FIELDS: dict[str, Field] = {
     'body_inertia': Field(
         'body', 'kg m^2', 'largest principal moment; the others scale with it',
         floor=0.0, access=_INERTIA,
+    ),
+    'body_fullinertia': Field(
+        'body', 'kg m^2', 'inertia about the centre of mass, along the axes of the body: xx, yy, '
+        'zz, xy, xz, yz', 6, _ANY, bends=True, access=_FULL_INERTIA,
     ),
     'body_pos': Field('body', 'm', 'in the frame of the parent', 3, _ANY),
     'body_ipos': Field(

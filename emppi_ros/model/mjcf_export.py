@@ -73,7 +73,7 @@ def _write(spec: mujoco.MjSpec, parameter: Parameter, changed: mujoco.MjModel) -
         return
     index = scene.find(changed, kind, parameter.of)
     item = getattr(spec, kind)(parameter.of)
-    if field in ('body_mass', 'body_inertia', 'body_ipos'):
+    if field in ('body_mass', 'body_inertia', 'body_fullinertia', 'body_ipos'):
         mass, moments = float(changed.body_mass[index]), changed.body_inertia[index]
         set_inertia(item, mass, changed.body_ipos[index], moments, changed.body_iquat[index])
     elif field in ('jnt_type', 'jnt_axis', 'jnt_articulation'):

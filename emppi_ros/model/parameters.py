@@ -22,6 +22,7 @@ from emppi_ros.model.fields import DELAY, FIELDS, STRIBECK, Expand, access, size
 
 AXES = 'jnt_axis', 'jnt_articulation'  # fields that write the axis of a joint
 _SCALING = 'body_mass', 'body_inertia', 'actuator_gain'  # other numbers scale with these
+_MATRIX = 6  # elements of a symmetric matrix
 _MIN_LENGTH = 1e-6  # of an axis; shorter vectors have no direction
 
 
@@ -102,6 +103,8 @@ def check(parameters: Sequence[Parameter], model: mujoco.MjModel, simulated: boo
                 f'{where}: geom {parameter.of!r} has {sizes} sizes that can change: no element '
                 f'{parameter.element}'
             )
+        if parameter.field == 'body_fullinertia':
+            _check_full_inertia(parameters, parameter.of)
         if parameter.field == 'tilt' and not model.opt.gravity[2] < 0.0:
             raise SceneError(
                 f'parameters: {parameter.name}: tilt turns gravity that points along -z; the '
@@ -152,6 +155,19 @@ def not_simple(places: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]
     return tuple((FIELDS[f].kind, name) for f, name in places if f in FIELDS and FIELDS[f].bends)
 
 
+def _check_full_inertia(parameters: Sequence[Parameter], body: str) -> None:
+    """Raise if another parameter writes a part of the inertia matrix that this one needs."""
+    elements = [p.of for p in parameters if p.field == 'body_fullinertia'].count(body)
+    others = {p.field: p.name for p in parameters if p.of == body}
+    if 'body_inertia' in others or ('body_mass' in others and elements < _MATRIX):
+        raise ConfigError(
+            f'parameters {others.get("body_inertia", others.get("body_mass"))!r} and '
+            f'{others["body_fullinertia"]!r} both write the inertia of {body!r}: leave '
+            f'body_inertia out, and beside body_mass give all {_MATRIX} elements of '
+            'body_fullinertia'
+        )
+
+
 def _check_not_simple(model: mujoco.MjModel, parameter: Parameter, index: int) -> None:
     """Raise if the body is compiled for fixed axes of inertia or of several slides."""
     joint = FIELDS[parameter.field].kind == 'joint'
@@ -196,6 +212,12 @@ def write(
     for parameter, values in pairs:
         index = _index(nominal, parameter)
         access(parameter.field).write(expand, nominal, index, parameter.element, values)
+    for index in {_index(nominal, p) for p in parameters if p.field == 'body_fullinertia'}:
+        if not np.all((least := expand('body_inertia')[:, index].min(axis=1)) > 0.0):
+            raise ParameterError(
+                f'inertia of {scene.names(nominal, "body")[index]}: found a principal moment of '
+                f'{least.min():g} kg m^2, expected more than 0: narrow the limits of its elements'
+            )
     articulated = {p.of for p in parameters if p.field == 'jnt_articulation'}
     for index, axis in axes.items():
         expand('jnt_axis')[:, index] = axis

@@ -174,7 +174,7 @@ def test_contributing_lists_every_extension_point() -> None:
         (ROOT / 'CONTRIBUTING.md').read_text().split('## Extension points')[1].split('\n## ')[0]
     )
     rows = [line.split('|') for line in table.splitlines() if line.startswith('| ')][2:]
-    assert len(rows) == 19
+    assert len(rows) == 21
     for _, _, where, line, test, _ in rows:
         for path in re.findall(r'`([\w./]+/[\w./]*)`', where + line + test):
             assert (ROOT / path).exists(), path

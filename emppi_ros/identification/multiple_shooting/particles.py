@@ -24,8 +24,8 @@ from emppi_ros.parallel.workers import Share
 class WindowTrajectories(NamedTuple):
     """Trajectories of N particles in W windows of h steps, and their derivatives."""
 
-    states: Array  # (N, W, h, S)
-    slopes: Array  # (N, V, W, h, S): V are the parameters, then the components of own starts
+    states: Array  # (N, W, h, S), and three more columns for each tracked point
+    slopes: Array  # (N, V, W, h, ...): V are the parameters, then the components of own starts
     diverged: Bools  # (N,)
 
 
@@ -61,7 +61,11 @@ class MultipleShooting:
         joined = np.setdiff1d(np.arange(1, windows), self.firsts) if problem.continuous else ()
         self.joined = [int(window) for window in joined]  # windows that continue the previous one
         self.scale = problem.scale  # (S,) the spread of states: their unit in z
-        self.measurements = self.by_window(problem.references / self.scale)  # (W, h, S)
+        self._sites, compared = problem.sites, problem.references / self.scale
+        if problem.points is not None:
+            points = np.nan_to_num(problem.points.positions).reshape(len(compared), -1)
+            compared = np.concatenate([compared, points], axis=1)
+        self.measurements = self.by_window(compared)  # (W, h, S + 3 points)
         self.time_steps = np.arange(len(problem.controls)).reshape(windows, self.length)
         self.steps = 0  # total physics steps of `simulate`
         self._threads, self._precise = threads, precise
@@ -86,9 +90,13 @@ class MultipleShooting:
 
     @cached_property
     def noise(self) -> Array:
-        """Noise of measurements (W, h, S) in units of the states' spread; infinite without any."""
+        """Noise of measurements in their units, states in their spread; infinite without any."""
         rows = np.where(self.problem.observed, self.problem.noise / self.scale, np.inf)
-        return self.by_window(np.broadcast_to(rows, self.problem.references.shape))
+        rows = np.broadcast_to(rows, self.problem.references.shape)
+        if (points := self.problem.points) is not None:  # in m
+            measured = np.isfinite(points.positions).reshape(len(rows), -1)
+            rows = np.concatenate([rows, np.where(measured, points.noise, np.inf)], axis=1)
+        return self.by_window(rows)
 
     def simulate(self, z: Array) -> WindowTrajectories:
         """Return the windows of particles (N, D), with derivatives."""
@@ -109,9 +117,11 @@ class MultipleShooting:
         else:
             starts = np.repeat(starts[:, None], self.variants, axis=1)
         starts = starts.reshape(-1, self.windows, self.states)
-        states, diverged = roll_out(self._ensemble, self.problem.inputs, self.time_steps, starts)
+        states, diverged = roll_out(
+            self._ensemble, self.problem.inputs, self.time_steps, starts, sites=self._sites
+        )
         self.steps += len(starts) * self.time_steps.size
-        states /= self.scale
+        states[..., : self.states] /= self.scale
         states = states.reshape(self.particles, self.variants, *states.shape[1:])
         lost = np.asarray(diverged.reshape(self.particles, -1).any(axis=1))
         states[lost] = 0.0
@@ -147,7 +157,7 @@ class MultipleShooting:
     def measured_starts(self) -> Array:
         """Return measured initial states (W - first, S) of the windows in z."""
         starts = np.empty((self.windows, self.states))
-        starts[1:] = self.measurements[:-1, -1]
+        starts[1:] = self.measurements[:-1, -1, : self.states]
         starts[self.firsts] = self.problem.start / self.scale
         return starts[self.first :]
 
@@ -293,9 +303,9 @@ def continuity(
     """Return the defects (N, joined S) between windows, and their derivatives by z."""
     unknown, states, joined = shooter.unknown, shooter.states, np.array(shooter.joined, dtype=int)
     starts = shooter.starts(z)[:, joined - shooter.first]
-    defects = windows.states[:, joined - 1, -1] - starts
+    defects = windows.states[:, joined - 1, -1, :states] - starts
     normals = np.zeros((len(z), len(joined), states, shooter.size))
-    ends = np.moveaxis(windows.slopes[:, :, :, -1], 1, -1)  # (N, W, S, V)
+    ends = np.moveaxis(windows.slopes[:, :, :, -1, :states], 1, -1)  # (N, W, S, V)
     for row, window in enumerate(shooter.joined):
         last = window - 1
         normals[:, row, :, :unknown] = ends[:, last, :, :unknown]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 import math
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -37,6 +38,14 @@ LIMIT = math.sqrt(3.0)  # limits in coordinates: those of a uniform distribution
 DECADE = 10.0  # ratio of limits from which on a parameter is on a log scale
 
 
+class TrackedPoints(NamedTuple):
+    """Measured positions of sites of the model, such as markers that cameras track."""
+
+    sites: tuple[str, ...]
+    positions: Array  # (T, sites, 3) [m] before each physics step; NaN where a point is hidden
+    noise: float  # m: their standard deviation
+
+
 @dataclass(frozen=True)
 class ShootingProblem:
     """
@@ -56,6 +65,7 @@ class ShootingProblem:
     first_steps: tuple[int, ...] = ()  # of each of G consecutive recordings
     observed: Bools | bool = True  # (T, S) false where a reference is interpolated
     continuous: bool = True  # from window to window, unless the model does not explain that
+    points: TrackedPoints | None = None  # also compared, by the densities of particles only
 
     def __post_init__(self) -> None:
         """Raise IdentificationError if limits or noise do not fit."""
@@ -67,6 +77,21 @@ class ShootingProblem:
                 )
         if np.any(self.noise <= 0.0):
             raise IdentificationError('the noise of measurements must be positive')
+        if self.points is not None:
+            shape = self.points.positions.shape
+            expected = (len(self.controls), len(self.points.sites), 3)
+            if shape != expected or not self.points.noise > 0.0:
+                raise IdentificationError(
+                    f'tracked points: found positions {shape} and noise {self.points.noise:g} m; '
+                    f'expected {expected}, a row for each step, and more than 0'
+                )
+            self.sites  # noqa: B018 - raises if one is not in the model
+
+    @property
+    def sites(self) -> list[int]:
+        """Ids of the tracked points; SceneError if the model does not have one."""
+        points = self.points.sites if self.points is not None else ()
+        return [scene.find(self.model, 'site', name) for name in points]
 
     @property
     def inputs(self) -> Inputs:

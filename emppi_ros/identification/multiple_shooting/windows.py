@@ -127,13 +127,15 @@ def make_ensemble(plant: Plant, models: int, rollouts: int, threads: int = 0) ->
 
 
 def roll_out(
-    ensemble: Ensemble, inputs: Inputs, steps: Ints, starts: Array, forces: Array | None = None
-) -> tuple[Array, Bools]:
+    ensemble: Ensemble, inputs: Inputs, steps: Ints, starts: Array, forces: Array | None = None,
+    sites: Sequence[int] = (),
+) -> tuple[Array, Bools]:  # fmt: skip
     """
     Return the states (M, W, h, 2 nv) after each step, and which models (M,) diverge.
 
     Windows begin with states `starts` (M, W, 2 nv), and have the inputs of `steps` (W, h). More
-    generalised `forces` (M, W, h, nv) may act.
+    generalised `forces` (M, W, h, nv) may act. Positions of `sites` before each step follow the
+    states: 2 nv + 3 sites columns.
     """
     shape = ensemble.models, *steps.shape
     if ensemble.delays is None:
@@ -145,8 +147,13 @@ def roll_out(
         applied = np.broadcast_to(inputs.applied[steps], (*shape, inputs.applied.shape[1]))
         forces = applied if forces is None else applied + forces
     begin = State(*np.split(starts, 2, axis=-1))
-    fields, diverged = ensemble.rollout(begin, ctrl, ('qpos', 'qvel'), forces)
-    states = np.concatenate([fields['qpos'], fields['qvel']], axis=-1)
+    record = ('qpos', 'qvel', 'site_xpos') if sites else ('qpos', 'qvel')
+    fields, diverged = ensemble.rollout(begin, ctrl, record, forces)
+    parts = [fields['qpos'], fields['qvel']]
+    if sites:
+        points = fields['site_xpos'].reshape(*shape, -1, 3)
+        parts.append(points[..., list(sites), :].reshape(*shape, -1))
+    states = np.concatenate(parts, axis=-1)
     return states, diverged.any(axis=1) | ~np.isfinite(states).all(axis=(1, 2, 3))
 
 

@@ -29,7 +29,7 @@ XML = """
       <joint name="j" type="{type}" axis="{axis}" pos="{pos}" damping="{damping}"
              stiffness="{stiffness}" springref="{springref}" armature="{armature}"
              frictionloss="{frictionloss}"/>
-      <inertial pos="{ipos}" mass="{mass}" diaginertia="{inertia}"/>
+      <inertial pos="{ipos}" mass="{mass}" {full}="{inertia}"/>
       <geom name="a" type="box" size="0.1 0.2 0.3" contype="0" conaffinity="0"/>
       <body name="b" pos="{place}">
         <joint name="k" type="hinge" axis="0 1 0" armature="0.01"/>
@@ -65,6 +65,7 @@ NOMINAL = {
     'frictionloss': 0,
     'ipos': '0 0 0',
     'mass': 1,
+    'full': 'diaginertia',
     'inertia': '0.02 0.04 0.03',
     'geom_mass': 0.3,
     'place': '0.1 0 0.5',
@@ -87,10 +88,20 @@ def _gravity(tilt):
     return Rotation.from_rotvec(tilt).inv().apply([0.0, 0.0, -9.81])
 
 
+_MATRIX = 0.05, 0.07, 0.06, 0.01, -0.008, 0.004
 # field -> (places and values written), (the attributes that say the same)
 CASES = {
     'body_mass': ([('body_mass', 'a', 0, 2.0)], {'mass': 2, 'inertia': '0.04 0.08 0.06'}),
     'body_inertia': ([('body_inertia', 'a', 0, 0.08)], {'inertia': '0.04 0.08 0.06'}),
+    'body_fullinertia': (
+        [('body_fullinertia', 'a', i, value) for i, value in enumerate(_MATRIX)]
+        + [('jnt_axis', 'j', 0, 1.0), ('jnt_axis', 'j', 2, -2.0)],
+        {'full': 'fullinertia', 'inertia': ' '.join(map(str, _MATRIX)), 'axis': '1 1 -2'},
+    ),
+    'body_fullinertia of one element': (
+        [('body_fullinertia', 'a', 4, 0.01), ('jnt_axis', 'j', 0, 1.0), ('jnt_axis', 'j', 2, 1.0)],
+        {'full': 'fullinertia', 'inertia': '0.02 0.04 0.03 0 0.01 0', 'axis': '1 1 1'},
+    ),
     'body_mass with inertia': (
         [('body_inertia', 'a', 0, 0.06), ('body_mass', 'a', 0, 3.0)],
         {'mass': 3, 'inertia': '0.03 0.06 0.045'},
@@ -235,6 +246,12 @@ def test_the_batch_writes_what_with_parameters_writes(case):
     assert np.array_equal(rolled[0], _simulate(model))
 
 
+def _inertia(model):
+    """Return the inertia matrices of bodies, which round to 1e-17 here."""
+    axes = Rotation.from_quat(model.body_iquat, scalar_first=True).as_matrix()
+    return (axes * model.body_inertia[:, None]) @ axes.swapaxes(1, 2)
+
+
 @pytest.mark.parametrize('case', CASES)
 def test_only_the_target_changes(case):
     writes, attributes = CASES[case]
@@ -242,6 +259,11 @@ def test_only_the_target_changes(case):
     nominal = _compile()
     before = {name: np.array(getattr(nominal, name)) for name in _arrays(nominal)}
     changed, compiled = with_parameters(nominal, parameters, theta), _compile(**attributes)
+    if 'full' in attributes:  # axes have no order and no sign: the matrices are compared
+        ours, theirs = (_inertia(model) for model in (changed, compiled))
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-15)
+        for name in ('body_inertia', 'body_iquat'):
+            getattr(changed, name)[:] = getattr(compiled, name)
     for name, values in before.items():
         assert np.array_equal(getattr(nominal, name), values, equal_nan=True), name  # a copy
         ours, theirs = np.array(getattr(changed, name)), np.array(getattr(compiled, name))
@@ -593,3 +615,16 @@ def test_sizes_of_every_primitive_are_those_of_the_compiled_model(shape):
     assert np.all(changed.bvh_aabb[:, 3:] >= expected.bvh_aabb[:, 3:] - 1e-12)
     with pytest.raises((SceneError, ConfigError), match='element'):
         check([Parameter('p', 'geom_size', 'g', count, 0.01, 1.0)], compiled(sizes))
+
+
+def test_an_inertia_matrix_excludes_what_else_writes_it_and_moments_below_zero():
+    model = _compile()
+    xy = Parameter('xy', 'body_fullinertia', 'a', 3, -1.0, 1.0)
+    for field in ('body_inertia', 'body_mass'):
+        other = _parameter('other', field, 'a')
+        with pytest.raises(ConfigError, match="'other' and 'xy' both write the inertia of 'a'"):
+            check((other, xy), model)
+    whole = [Parameter(f'{i}', 'body_fullinertia', 'a', i, -1.0, 1.0) for i in range(6)]
+    check((_parameter('mass', 'body_mass', 'a'), *whole), model)
+    with pytest.raises(ParameterError, match='inertia of a: found a principal moment of -'):
+        with_parameters(model, (xy,), np.array([0.5]))
