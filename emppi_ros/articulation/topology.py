@@ -19,14 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from emppi_ros.articulation import (
-    evidence,
-    fitting,
-    joint_models,
-    selection,
-    smoothing,
-    tracks,
-)
+from emppi_ros.articulation import evidence, fitting, joint_models, selection, smoothing, tracks
 from emppi_ros.articulation.joint_models import DOF, FREE, JointModel, Observations
 from emppi_ros.articulation.selection import Selection, TypeFit
 from emppi_ros.articulation.tracks import PartTrack, Tracks
@@ -251,14 +244,13 @@ def _excluded(rival: Pair, own: Pair) -> bool:
     if DOF[best[0].model.kind] > DOF[best[1].model.kind]:
         return True
     scale = min(rival.selection.scale, own.selection.scale)
-    both = rival.frames & own.frames
-    squares = []
-    for pair, joint in zip((rival, own), best, strict=True):
-        of_all = np.zeros(len(both))
-        of_all[pair.frames] = fitting.truncated(joint.squares / scale, pair.observations)
-        squares.append(of_all[both])
-    worse = squares[0] - squares[1]
+    squares = np.full((2, len(own.frames)), np.nan)
+    for row, pair, joint in zip(squares, (rival, own), best, strict=True):
+        row[pair.frames] = fitting.truncated(joint.squares / scale, pair.observations)
+    worse = (squares[0] - squares[1])[rival.frames & own.frames]
     independent = len(worse) / max(rival.selection.correlation, own.selection.correlation)
+    if len(worse) < _LEAST_FRAMES:
+        return True
     return bool(np.mean(worse) > _CHANCE * np.std(worse) / np.sqrt(independent))
 
 
