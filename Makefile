@@ -1,7 +1,7 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-parallel test-alone test-slow test-slow-parallel test-slow-alone \
-    test-launch test-drake test-peers msgs reference docs fuzz lint bench smoke paper belief robustness caution identify real \
+    test-launch test-drake test-peers msgs reference docs fuzz lint bench smoke paper belief robustness caution dual identify real \
     articulate peers track video faults swaps conformance soak clean
 .NOTPARALLEL:
 
@@ -39,6 +39,7 @@ help:
 	@echo "make belief    estimators of parameters in worlds that change: docs/results_belief.md; hours"
 	@echo "make robustness   when a task works, and when it does not: docs/results_robustness.md; hours"
 	@echo "make caution   where learning decides, and forces while the belief narrows: docs/results_caution.md; an hour"
+	@echo "make dual      EMPPI and DuSt-MPC on a pendulum that takes a load: docs/results_dual.md"
 	@echo "make identify   methods of identification on data with known truth: docs/results_identify.md"
 	@echo "make track     poses in simulated depth videos, beside iterative closest points: docs/results_track.md"
 	@echo "make peers     other people's planners on their own tasks, in an environment of its own: docs/results_peers.md"
@@ -140,6 +141,10 @@ robustness: $(STAMP)
 # CAUTION='--seeds ... --tasks ...' selects runs
 caution: $(STAMP)
 	$(call publish,caution,results_caution,$(CAUTION))
+
+# DUAL='--seeds ... --methods ...' selects runs
+dual: $(STAMP)
+	$(call publish,dual,results_dual,$(DUAL))
 
 # IDENTIFY='--families ... --methods ... --seeds ...' selects runs
 identify: $(STAMP)
