@@ -42,6 +42,7 @@ help:
 	@echo "make belief    estimators of parameters in worlds that change: docs/results_belief.md; hours"
 	@echo "make robustness   when a task works, and when it does not: docs/results_robustness.md; hours"
 	@echo "make caution   where learning decides, and forces while the belief narrows: docs/results_caution.md; an hour"
+	@echo "make dual      EMPPI and DuSt-MPC on a pendulum that takes a load: docs/results_dual.md"
 	@echo "make identify   methods of identification on data with known truth: docs/results_identify.md"
 	@echo "make csvgd CSVGD='--data FOLDER'   posteriors by CSVGD and by other samplers: docs/results_csvgd.md"
 	@echo "make track     poses in simulated depth videos, beside iterative closest points: docs/results_track.md"
@@ -144,6 +145,10 @@ robustness: $(STAMP)
 # CAUTION='--seeds ... --tasks ...' selects runs
 caution: $(STAMP)
 	$(call publish,caution,results_caution,$(CAUTION))
+
+# DUAL='--seeds ... --methods ...' selects runs
+dual: $(STAMP)
+	$(call publish,dual,results_dual,$(DUAL))
 
 # IDENTIFY='--families ... --methods ... --seeds ...' selects runs
 identify: $(STAMP)

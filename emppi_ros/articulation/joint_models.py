@@ -114,7 +114,7 @@ def residuals(model: JointModel, q: Array, seen: Observations) -> PoseResiduals:
     """Return the residuals of measured poses (T) at joint positions (..., T, k)."""
     expected = predict(model, q)
     frame, _ = _over_frames(model)
-    allowed = rigid_motion.adjoint(frame) @ _directions(model, q)
+    allowed = rigid_motion.adjoint(frame) @ directions(model, q)
     if seen.oriented:
         off = seen.poses @ expected.inverse()
         twist = rigid_motion.log(off)
@@ -262,7 +262,7 @@ def _over_frames(model: JointModel) -> tuple[Poses, Poses]:
     return frame, child
 
 
-def _directions(model: JointModel, q: Array) -> Array:
+def directions(model: JointModel, q: Array) -> Array:
     """Return the twists (..., T, 6, k) of joint positions in the joint frame."""
     result = np.zeros((*q.shape[:-1], 6, q.shape[-1]))
     if model.kind == 'prismatic':

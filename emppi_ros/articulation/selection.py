@@ -22,7 +22,7 @@ _MAX_RADIUS_M, _LEAST_FAR_TURN_RAD = 1.2, 0.48  # half of it where rotations sho
 _LEAST_SCREW_TURN_RAD = float(np.pi)  # of a screw: sag of a hinge looks the same
 _MAX_PITCH = 0.05  # m/rad
 _SCREW_COST = 9.2  # a screw is rarer than a hinge or a slide: twice the log odds
-_MARGIN = 6.0  # of costs, below which the type is undecided: odds of 20 to 1
+MARGIN = 6.0  # of costs, below which the type is undecided: odds of 20 to 1
 _FARTHEST_HINGE_M = 3.0  # a slide is undecided as long as the motion may be that of a nearer hinge
 _UPPER = 1.645  # standard deviations of the bend above it, up to its 95 % bound
 _SECTORS = 24  # of a turn
@@ -77,7 +77,7 @@ def _decide(fits: dict[str, TypeFit], seen: Observations, inflation: float) -> t
         (kind for kind, fit in fits.items() if not fit.reason), key=lambda kind: fits[kind].cost
     )
     best = fits[allowed[0]].cost
-    close = [kind for kind in allowed if fits[kind].cost - best < _MARGIN]
+    close = [kind for kind in allowed if fits[kind].cost - best < MARGIN]
     if allowed[0] == 'prismatic' and 'revolute' not in close:
         hinge = fits.get('revolute')
         if _may_be_hinge(fits['prismatic'], hinge, seen, inflation):
@@ -94,7 +94,7 @@ def _may_be_hinge(
     information = _bend_information(slide.joint, seen) / inflation
     if bend + _UPPER / np.sqrt(max(information, 1e-12)) > 1.0 / _FARTHEST_HINGE_M:
         return True
-    cheaper = hinge is not None and hinge.cost < slide.cost - _MARGIN
+    cheaper = hinge is not None and hinge.cost < slide.cost - MARGIN
     return cheaper and slide.joint.scale > 1.0
 
 

@@ -4,16 +4,22 @@ The kinematic tree: a minimum spanning tree over the world and all parts.
 The cost of an edge is minus twice the log density of a part's measured poses, given those of its
 parent: the tree with the least cost is then the most probable one (Chow and Liu, 1968). A part
 that no joint holds is attached to the world by a planar or a free joint.
+
+This cost counts all noise of the parent, although the parent's joint leaves little of it: the
+world, which has none, wins too often after a small motion. So a part is compared again with other
+parents that explain it within the noise, each with the poses that its joints allow. Where both
+parents explain the part, its joint is undecided.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from emppi_ros.articulation import evidence, fitting, joint_models, selection, tracks
+from emppi_ros.articulation import evidence, fitting, joint_models, selection, smoothing, tracks
 from emppi_ros.articulation.joint_models import DOF, FREE, JointModel, Observations
 from emppi_ros.articulation.selection import Selection, TypeFit
 from emppi_ros.articulation.tracks import PartTrack, Tracks
@@ -23,6 +29,7 @@ from emppi_ros.core.pose import Poses
 WORLD = tracks.WORLD
 _WELL = 2.0  # squared noise, in units of the given one, of a joint that fits well
 _LEAST_FRAMES = 10  # in which both were seen
+_CHANCE = 3.0  # standard errors, up to which it is chance that a joint fits worse
 
 
 @dataclass(frozen=True)
@@ -114,15 +121,49 @@ def infer(
             costs[0, j] = np.inf
         costs[0, j] = min(costs.get((0, j), np.inf), cost)
     edges = _spanning_tree(len(nodes), costs)
+    for _ in nodes:  # each round hangs one part on another parent
+        chosen = [_chosen(edge, pairs, bases) for edge in edges]
+        joints, start = _assemble(nodes, edges, chosen, costs)
+        rivals = _compare_parents(nodes, edges, joints, chosen, pairs, seed)
+        better = next((edge for edge, rival in rivals.items() if rival.is_better), None)
+        if better is None:
+            break
+        new = rivals[better].parent, better[1]
+        known, now = (edge if edge in costs else edge[::-1] for edge in (better, new))
+        costs[now] = costs[known] + rivals[better].worse
+        edges = _from_world([*(edge for edge in edges if edge != better), new])
+    for (_, j), rival in rivals.items():
+        at = next(n for n, one in enumerate(joints) if one.child == nodes[j].name)
+        also = f'{rival.kind} on {nodes[rival.parent].name}'
+        candidates = (*joints[at].candidates, also)
+        joints[at] = replace(joints[at], kind='undecided', candidates=candidates)
+    return KinematicTree(given, tuple(joints), tuple(pairs.values()), start)
+
+
+def _chosen(
+    edge: tuple[int, int],
+    pairs: Mapping[tuple[int, int], Pair],
+    bases: Mapping[int, tuple[float, Pair | None]],
+) -> Pair | None:
+    """Return the pair of an edge; None if its child is free."""
+    pair = pairs.get(edge) or pairs.get(edge[::-1])
+    cost, base = bases[edge[1]]
+    return base if edge[0] == 0 and (pair is None or cost < pair.cost) else pair
+
+
+def _assemble(
+    nodes: Sequence[PartTrack],
+    edges: Sequence[tuple[int, int]],
+    chosen: Sequence[Pair | None],
+    costs: Mapping[tuple[int, int], float],
+) -> tuple[list[TreeJoint], dict[str, Poses]]:
+    """Return the joints of edges, parents first, and the poses of parts in the first frame."""
     joints, start = list[TreeJoint](), {WORLD: Poses(np.zeros(3), np.eye(3))}
-    for i, j in edges:
-        pair = pairs.get((i, j)) or pairs.get((j, i))
-        if i == 0 and (pair is None or bases[j][0] < pair.cost):
-            pair = bases[j][1]
+    for (i, j), pair in zip(edges, chosen, strict=True):
         others = _alternatives(edges, (i, j), costs, [one.name for one in nodes])
         parent, part = nodes[i].name, nodes[j]
         if pair is None:
-            q = np.full((len(given.time), 0), np.nan)
+            q = np.full((len(part.seen), 0), np.nan)
             joint = TreeJoint(parent, part.name, FREE, (FREE,), None, q, others)
         else:
             joint = _tree_joint(pair, parent, part.name, others)
@@ -131,7 +172,86 @@ def infer(
             place = start[joint.parent] @ (joint.model.frame @ joint.model.child)
         start[joint.child] = place
         joints.append(joint)
-    return KinematicTree(given, tuple(joints), tuple(pairs.values()), start)
+    return joints, start
+
+
+class _Rival(NamedTuple):
+    """Another parent that explains a part within the noise."""
+
+    parent: int
+    kind: str
+    worse: float  # than the parent of the tree, by evidence, in twice log odds
+    is_better: bool  # by more than the margin
+
+
+def _compare_parents(
+    nodes: Sequence[PartTrack],
+    edges: Sequence[tuple[int, int]],
+    joints: Sequence[TreeJoint],
+    chosen: Sequence[Pair | None],
+    pairs: Mapping[tuple[int, int], Pair],
+    seed: int,
+) -> dict[tuple[int, int], _Rival]:
+    """Return the best rival of the parent in each edge, where there is any."""
+    by_part = {j: joint for (_, j), joint in zip(edges, joints, strict=True)}
+    chains: dict[int, list[int]] = {0: []}  # parts from the world to each part
+    for i, j in edges:
+        chains[j] = [*chains[i], j]
+    # parts that do not move on one another are one body, named by the last part that moves
+    bodies = {
+        k: next((n for n in chain[::-1] if 'static' not in by_part[n].candidates), 0)
+        for k, chain in chains.items()
+    }
+
+    def compare(i: int, j: int) -> Pair | None:
+        """Return a pair whose parent has the poses that its joints allow."""
+        chain = [(by_part[k].model, by_part[k].q) for k in chains[i]]
+        known = [(model, q) for model, q in chain if model is not None]
+        all_held = i > 0 and len(known) == len(chain)
+        parent = smoothing.onto_joints(nodes[i], known) if all_held else nodes[i]
+        return _compare(parent, nodes[j], np.random.default_rng([seed, i, j]))
+
+    found: dict[tuple[int, int], _Rival] = {}
+    for (i, j), own in zip(edges, chosen, strict=True):
+        if own is None:
+            continue
+        exact: Pair | None = None
+        for k, chain in chains.items():
+            first = pairs.get((k, j)) or pairs.get((j, k))
+            if first is None or not np.isfinite(first.cost) or not nodes[k].oriented:
+                continue
+            if k == i or j in chain or _excluded(first, own):
+                continue
+            kind = first.selection.candidates[0]
+            if bodies[k] == bodies[i]:  # nothing moved between them, unless the motion was lost
+                if 0 < DOF[own.selection.best.model.kind] <= DOF[kind] and _excluded(own, first):
+                    found[i, j] = _Rival(k, kind, first.cost - own.cost, False)
+                continue
+            exact = exact or (compare(i, j) if i else own)
+            pair = compare(k, j)
+            if exact is None or pair is None or _excluded(pair, exact):
+                continue
+            worse = pair.cost - exact.cost
+            if (i, j) not in found or worse < found[i, j].worse:
+                is_better = worse < -selection.MARGIN * pair.selection.correlation
+                found[i, j] = _Rival(k, kind, worse, is_better)
+    return found
+
+
+def _excluded(rival: Pair, own: Pair) -> bool:
+    """Return whether a pair moves more freely than another one, or fits clearly worse (Vuong)."""
+    best = rival.selection.best, own.selection.best
+    if DOF[best[0].model.kind] > DOF[best[1].model.kind]:
+        return True
+    scale = min(rival.selection.scale, own.selection.scale)
+    squares = np.full((2, len(own.frames)), np.nan)
+    for row, pair, joint in zip(squares, (rival, own), best, strict=True):
+        row[pair.frames] = fitting.truncated(joint.squares / scale, pair.observations)
+    worse = (squares[0] - squares[1])[rival.frames & own.frames]
+    independent = len(worse) / max(rival.selection.correlation, own.selection.correlation)
+    if len(worse) < _LEAST_FRAMES:
+        return True
+    return bool(np.mean(worse) > _CHANCE * np.std(worse) / np.sqrt(independent))
 
 
 def count_pairs(given: Tracks) -> int:
@@ -194,12 +314,17 @@ def _spanning_tree(count: int, costs: Mapping[tuple[int, int], float]) -> list[t
     matrix = np.zeros((count, count))
     for edge, cost in finite.items():  # zeros are no edges, and costs may be negative
         matrix[min(edge), max(edge)] = cost - min(finite.values()) + 1.0
-    linked = minimum_spanning_tree(matrix).toarray() > 0.0
-    linked |= linked.T
+    linked = np.argwhere(minimum_spanning_tree(matrix).toarray() > 0.0)
+    return _from_world([(int(i), int(j)) for i, j in linked])
+
+
+def _from_world(linked: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the edges (parent, child) of a tree from the world outwards."""
     edges, reached, queue = [], {0}, [0]
     while queue:
         parent = queue.pop(0)
-        for child in sorted(set(np.flatnonzero(linked[parent]).tolist()) - reached):
+        joined = {a + b - parent for a, b in linked if parent in (a, b)}
+        for child in sorted(joined - reached):
             edges.append((parent, child))
             reached.add(child)
             queue.append(child)

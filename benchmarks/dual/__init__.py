@@ -1,0 +1,1 @@
+"""Controllers that learn parameters while they control, by two kinds of inference."""
