@@ -211,7 +211,7 @@ def _compare_parents(
         parent = smoothing.onto_joints(nodes[i], known) if all_held else nodes[i]
         return _compare(parent, nodes[j], np.random.default_rng([seed, i, j]))
 
-    found: dict[tuple[int, int], _Rival] = {}
+    rivals: dict[tuple[int, int], _Rival] = {}
     for (i, j), own in zip(edges, chosen, strict=True):
         if own is None:
             continue
@@ -225,17 +225,17 @@ def _compare_parents(
             kind = first.selection.candidates[0]
             if bodies[k] == bodies[i]:  # nothing moved between them, unless the motion was lost
                 if 0 < DOF[own.selection.best.model.kind] <= DOF[kind] and _excluded(own, first):
-                    found[i, j] = _Rival(k, kind, first.cost - own.cost, False)
+                    rivals[i, j] = _Rival(k, kind, first.cost - own.cost, False)
                 continue
             exact = exact or (compare(i, j) if i else own)
             pair = compare(k, j)
             if exact is None or pair is None or _excluded(pair, exact):
                 continue
             worse = pair.cost - exact.cost
-            if (i, j) not in found or worse < found[i, j].worse:
+            if (i, j) not in rivals or worse < rivals[i, j].worse:
                 is_better = worse < -selection.MARGIN * pair.selection.correlation
-                found[i, j] = _Rival(k, kind, worse, is_better)
-    return found
+                rivals[i, j] = _Rival(k, kind, worse, is_better)
+    return rivals
 
 
 def _excluded(rival: Pair, own: Pair) -> bool:

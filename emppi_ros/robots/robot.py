@@ -73,10 +73,10 @@ class ControlLimits(NamedTuple):
             return clipped
         steps = np.ascontiguousarray(np.moveaxis(clipped, -2, 0))  # (H, ..., nu)
         rate = np.broadcast_to(self.rate, steps.shape[1:]).copy()  # equal shapes are faster
-        last = np.broadcast_to(previous, rate.shape)
+        last, bound = np.broadcast_to(previous, rate.shape), np.empty_like(rate)
         for row in steps:
-            np.maximum(row, last - rate, out=row)
-            np.minimum(row, last + rate, out=row)
+            np.maximum(row, np.subtract(last, rate, out=bound), out=row)
+            np.minimum(row, np.add(last, rate, out=bound), out=row)
             last = row
         return np.ascontiguousarray(np.moveaxis(steps, 0, -2))
 

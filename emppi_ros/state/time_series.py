@@ -157,8 +157,7 @@ def in_steps(
     It has shape (count, joints), or (M, count, joints) with delays (M,); the duration may then be
     (M,) per model. Means keep the impulse of commands that change within a step.
     """
-    if delays is not None:
-        begin, duration = begin - delays[:, None], np.broadcast_to(duration, delays.shape)[:, None]
-    width = duration / count
-    begins = begin + np.arange(count) * width
-    return commands.average(begins, begins + width)
+    starts = np.array(begin) if delays is None else begin - delays
+    widths = np.broadcast_to(duration, starts.shape)[..., None] / count
+    begins = starts[..., None] + np.arange(count) * widths
+    return commands.average(begins, begins + widths)

@@ -199,7 +199,7 @@ class ChangeConfig:
     rate_hz: float = non_negative(0.01, doc='mean number of jumps of each parameter per second')
     of: tuple[str, ...] | None = key(None, doc='parameters that change; null: all')
     drift_s: float | None = positive(
-        10_000.0, doc='time in which a parameter drifts by a standard deviation of its prior'
+        100_000.0, doc='time in which a parameter drifts by a standard deviation of its prior'
     )
     share: float = between(0.0, 0.5, 0.0625, doc='fraction of the particles that represents jumps')
 
