@@ -92,6 +92,7 @@ def test_the_command_measures_models_rollouts_and_horizon(
 
 def test_a_belief_with_too_few_particles_is_an_error() -> None:
     task = load_task('cartpole_swingup')
-    task.planner = dataclasses.replace(task.planner, models=task.belief.particles)
+    task.belief = dataclasses.replace(task.belief, particles=100)
+    task.planner = dataclasses.replace(task.planner, models=100)
     with pytest.raises(ConfigError, match=r'belief: particles: 100; .* up to 400 models'):
         benchmark.measure_growth(task, 2)
