@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 import re
 
-import commands
+import command_series
 import mujoco
 import numpy as np
 import pytest
@@ -120,7 +120,7 @@ def test_a_strategy_is_two_functions_and_one_line(monkeypatch, load) -> None:
 
     monkeypatch.setitem(STRATEGIES, 'mean', Strategy(white_noise, uniform, True, False))
     loop = run(load(('planner', 'strategy'), 'mean'))
-    _, info = loop.planner.plan_from(loop.task.start(), 0.0, 0.05, commands.held([0.1]))
+    _, info = loop.planner.plan_from(loop.task.start(), 0.0, 0.05, command_series.held([0.1]))
     assert np.allclose(info.weights.sum(axis=0), 1.0 / info.weights.shape[1])
 
 

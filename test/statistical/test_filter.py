@@ -2,7 +2,7 @@
 
 import dataclasses
 
-import commands
+import command_series
 import mujoco
 import numpy as np
 import pytest
@@ -127,7 +127,7 @@ def test_a_filter_finds_the_mass_of_what_is_pushed(make_task, task_data, name):
     for i in range(40):
         stamp = 0.02 * i
         moment = Observation(state, state, {})
-        done = update.observe(stamp, moment, commands.held(command))
+        done = update.observe(stamp, moment, command_series.held(command))
         assert (done is None) == (i == 0)
         after = world.predict(state, np.tile(command, (10, 1)), 0.002)
         state = State(after.qpos[0], after.qvel[0])
@@ -146,7 +146,7 @@ def test_a_filter_without_news_keeps_its_prior(make_task):
     before = update.belief
     still = State(np.zeros(1), np.zeros(1))
     for i in range(10):  # at rest without force, every mass predicts the same
-        update.observe(0.02 * i, Observation(still, still, {}), commands.held(np.zeros(1)))
+        update.observe(0.02 * i, Observation(still, still, {}), command_series.held(np.zeros(1)))
     np.testing.assert_allclose(
         update.belief.log_weights,
         before.log_weights,
@@ -161,7 +161,7 @@ def test_a_gap_in_measurements_starts_anew_and_a_reset_draws_again(make_task):
     update = ParticleFilter(task, np.random.default_rng(0))
     states = State(np.zeros(1), np.zeros(1)), State(np.zeros(1), np.ones(1))
     still, moving = (Observation(state, state, {}) for state in states)
-    push = commands.held([5.0])
+    push = command_series.held([5.0])
     assert update.observe(0.0, still, push) is None
     assert update.observe(0.9, moving, push) is None  # a gap of 0.9 s says nothing
     assert update.observe(0.9, moving, push) is None  # nor does the same moment

@@ -80,8 +80,9 @@ def test_plans_with_a_delay_start_where_commands_still_act() -> None:
     planner.plan(0.0, State(START.qpos, np.array([0.5, 0.0])))
     delays = planner.planner.ensemble.delays
     assert delays is not None and np.ptp(delays) > 0.03
-    # friction of 0.05 N s/m takes at most 0.05 / 1 kg * 0.05 s / 2 of the way of 1 kg or more
-    np.testing.assert_allclose(planner.rollouts.start.qpos[:, 0], 0.5 * delays, rtol=1.25e-3)
+    # friction of 0.05 N s/m on 1 kg or more takes at most 0.05 / 1 * (0.05 s + h) / 2 of the way,
+    # with steps of at most h = 0.01 s whose velocity moves the cart from their start on
+    np.testing.assert_allclose(planner.rollouts.start.qpos[:, 0], 0.5 * delays, rtol=1.5e-3)
     forces = [planner.control(0.01 * i)[0] for i in range(10)]
     planner.plan(0.1, START)
     assert np.sign(planner.rollouts.start.qvel[np.argmax(delays), 0]) == np.sign(forces[-1])

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 import dataclasses
 
-import commands
+import command_series
 import numpy as np
 import pytest
 
@@ -54,7 +54,7 @@ def resting(count, speed=0.0):
 
 
 def pushed(force):
-    return commands.held([force])
+    return command_series.held([force])
 
 
 def observed(task, count, force):

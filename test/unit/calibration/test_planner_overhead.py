@@ -5,7 +5,7 @@ import json
 import math
 from pathlib import Path
 
-import commands
+import command_series
 import numpy as np
 import pytest
 
@@ -43,7 +43,7 @@ def test_timing_a_cycle_does_not_change_its_plan() -> None:
         planner.ensemble.write(theta)
         held = np.zeros(len(task.robot.commanded))
         rows = [
-            planner.plan_from(start, 0.1 * i, 0.1 * i + 0.03, commands.held(held))[0]
+            planner.plan_from(start, 0.1 * i, 0.1 * i + 0.03, command_series.held(held))[0]
             for i in range(3)
         ]
         return np.array([row.values for row in rows])

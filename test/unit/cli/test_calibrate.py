@@ -27,7 +27,7 @@ def cartpole(tmp_path: Path) -> Path:
     lines = task_text('cartpole_swingup').splitlines(keepends=True)
     text = ''.join(line for line in lines if not line.startswith('calibration:'))
     for before, after in (
-        ('  particles: 100\n', COMMENT),
+        ('  particles: 80\n', COMMENT),
         ('models: 16', 'models: 2'),
         ('horizon: 40', 'horizon: 4'),
     ):

@@ -1,6 +1,6 @@
 """Previews follow MuJoCo's own steps, and do not change the plan."""
 
-import commands
+import command_series
 import mujoco
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ TIPS = 'site_xpos'
 
 def resting(task):
     home = np.array(task.robot.home)
-    return commands.held(home)
+    return command_series.held(home)
 
 
 def planned(task, point, cycles=3):

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-import commands
+import command_series
 import numpy as np
 import pytest
 
@@ -21,7 +21,7 @@ PERIOD = 0.05
 
 
 def _still(nu):
-    return commands.held(np.zeros(nu))
+    return command_series.held(np.zeros(nu))
 
 
 def _planner(task, seed=0, theta=((0.5,), (1.0,), (2.0,)), models=None):
@@ -48,7 +48,7 @@ def test_a_plan_starts_from_the_command_in_force_and_stays_within_limits(make_ta
     limits = task.robot.control_limits(task.planner.step_s)
     for i in range(5):
         plan, info = planner.plan_from(
-            task.start(), i * PERIOD, (i + 1) * PERIOD, commands.held([0.1])
+            task.start(), i * PERIOD, (i + 1) * PERIOD, command_series.held([0.1])
         )
         assert plan.start == (i + 1) * PERIOD and plan.values[0] == [0.1]
         assert np.all(np.abs(plan.values) <= limits.upper)
@@ -67,7 +67,7 @@ def test_the_state_is_predicted_to_the_start_of_the_plan_by_replaying_commands(
 
     stamps = 1.0 + np.arange(6) * 0.01
     rows = 3.0 * np.sin(20.0 * stamps)[:, None]
-    applied = commands.sampled(stamps, rows)
+    applied = command_series.sampled(stamps, rows)
     late = _planner(task, theta=theta, models=1)
     plan, _ = late.plan_from(State(np.array([0.2]), np.array([0.3])), 1.0, 1.05, applied)
     predicted = late.ensemble.predict(
@@ -290,7 +290,7 @@ def test_joints_and_actuators_may_be_in_any_order(make_task, task_data):
 
         planner._rng = Given()
         home = np.array(task.robot.home)
-        _, info = planner.plan_from(task.start(), 0.0, 0.0, commands.held(home))
+        _, info = planner.plan_from(task.start(), 0.0, 0.0, command_series.held(home))
         costs.append(info.costs)
     # sums over two controls in another order
     np.testing.assert_allclose(costs[0], costs[1], rtol=1e-12)
@@ -315,7 +315,7 @@ def test_where_joint_positions_have_their_zero_does_not_change_a_plan_of_positio
         for i in range(3):  # later plans start from the last one
             plan, _ = planner.plan_from(
                 planner.task.start(), i * PERIOD, (i + 1) * PERIOD,
-                commands.held(home),
+                command_series.held(home),
             )  # fmt: skip
         plans.append(plan.values - offset)
     # costs of order 1 over a temperature of 0.1, with the offset rounded: 1e3 * 2^-53

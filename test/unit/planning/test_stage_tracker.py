@@ -1,6 +1,6 @@
 """Stages follow one another as measured, not as hoped."""
 
-import commands
+import command_series
 import numpy as np
 import pytest
 
@@ -67,7 +67,7 @@ def test_the_planner_plans_with_the_cost_of_the_stage(staged, rng):
     planner = Planner(staged(), rng)
     seen = []
     for stamp in (0.0, 0.25, 0.5):
-        planner.plan_from(_at(0.5), stamp, stamp + 0.05, commands.held(np.zeros(1)))
+        planner.plan_from(_at(0.5), stamp, stamp + 0.05, command_series.held(np.zeros(1)))
         seen.append([term.name for term in planner.stage.cost.terms])
     assert seen == [['reach'], ['calm'], ['calm']]
 

@@ -2,7 +2,7 @@
 
 import copy
 
-import commands
+import command_series
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
@@ -156,7 +156,9 @@ START = State(np.array([0.2]), np.array([0.3]))
 def changing(rate_hz=250.0, shift=0.0, count=60):
     """Return commands of two joints that change at a rate."""
     i = np.arange(count)
-    return commands.sampled(i / rate_hz + shift, np.stack([np.sin(0.9 * i), np.cos(0.4 * i)], 1))
+    return command_series.sampled(
+        i / rate_hz + shift, np.stack([np.sin(0.9 * i), np.cos(0.4 * i)], 1)
+    )
 
 
 @pytest.mark.parametrize('count', [5, 7, 16])  # steps of 4, 2.9 and 1.25 ms; commands of 4 ms

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-import commands
+import command_series
 import mujoco
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ def test_a_cost_in_python_equals_the_same_cost_in_yaml():
         if task.parameters:
             theta = np.array([[0.2, 0.0167]])
             planner.set_belief(emppi.Belief(theta, np.zeros(1)))
-        plan, _ = planner.plan_from(task.start(), 0.0, 0.03, commands.held(np.zeros(1)))
+        plan, _ = planner.plan_from(task.start(), 0.0, 0.03, command_series.held(np.zeros(1)))
         plans.append(plan.values)
     np.testing.assert_allclose(*plans, rtol=1e-6, atol=1e-9)
 

@@ -5,7 +5,7 @@ import importlib.util
 import math
 import re
 
-import commands
+import command_series
 from hypothesis import given
 from hypothesis import strategies as st
 import mujoco
@@ -141,7 +141,7 @@ def test_every_shipped_task_plans_twice_with_finite_costs(name, rng):
             task.start(),
             now,
             now + 1.0 / task.planner.rate_hz,
-            commands.held(applied),
+            command_series.held(applied),
         )
         assert np.isfinite(info.costs).all() and info.diverged == 0
         assert np.isfinite(plan.values).all()

@@ -2,7 +2,7 @@
 
 import json
 
-import commands
+import command_series
 import numpy as np
 import pytest
 
@@ -110,7 +110,7 @@ def test_a_tuned_task_is_what_its_text_says():
 def test_tuning_keeps_the_plan_and_the_belief():
     planner, rng = Planner(PUSH, np.random.default_rng(0)), np.random.default_rng(1)
     state = PUSH.start()
-    planner.plan_from(state, 0.0, 0.05, commands.held(np.zeros(7)))
+    planner.plan_from(state, 0.0, 0.05, command_series.held(np.zeros(7)))
     before, models = planner._controls.copy(), planner.ensemble
     tuned = PUSH.tuned(tuning.tune(PUSH.data, {'planner.temperature': 0.5}))
     planner.tune(json.dumps(tuned.data))
@@ -143,7 +143,7 @@ def test_other_weights_change_the_plan_as_they_do_in_a_file():
         planner = Planner(task, np.random.default_rng(0))
         if then is not None:
             planner.tune(json.dumps(then.data))
-        planner.plan_from(PUSH.start(), 0.0, 0.05, commands.held(np.zeros(7)))
+        planner.plan_from(PUSH.start(), 0.0, 0.05, command_series.held(np.zeros(7)))
         plans.append(planner._controls)
     # the same arithmetic on the same models: equal to the last bit
     assert np.array_equal(*plans)
