@@ -1,7 +1,7 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-parallel test-alone test-slow test-slow-parallel test-slow-alone \
-    test-launch test-drake test-peers test-warp gpu msgs reference docs fuzz lint bench smoke paper belief robustness caution csvgd dual identify real \
+    test-launch test-drake test-peers test-warp gpu msgs reference docs fuzz lint bench smoke paper belief robustness caution csvgd dual learned identify real \
     articulate peers track video faults swaps conformance soak clean
 .NOTPARALLEL:
 
@@ -43,6 +43,7 @@ help:
 	@echo "make robustness   when a task works, and when it does not: docs/results_robustness.md; hours"
 	@echo "make caution   where learning decides, and forces while the belief narrows: docs/results_caution.md; an hour"
 	@echo "make dual      EMPPI and DuSt-MPC on a pendulum that takes a load: docs/results_dual.md"
+	@echo "make learned   MPPI with a learned model on the cart-pole: docs/results_learned.md"
 	@echo "make identify   methods of identification on data with known truth: docs/results_identify.md"
 	@echo "make csvgd CSVGD='--data FOLDER'   posteriors by CSVGD and by other samplers: docs/results_csvgd.md"
 	@echo "make track     poses in simulated depth videos, beside iterative closest points: docs/results_track.md"
@@ -149,6 +150,10 @@ caution: $(STAMP)
 # DUAL='--seeds ... --methods ...' selects runs
 dual: $(STAMP)
 	$(call publish,dual,results_dual,$(DUAL))
+
+# LEARNED='--seeds ... --methods ...' selects runs
+learned: $(STAMP)
+	$(call publish,learned,results_learned,$(LEARNED))
 
 # IDENTIFY='--families ... --methods ... --seeds ...' selects runs
 identify: $(STAMP)

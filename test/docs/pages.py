@@ -17,12 +17,13 @@ from emppi_docs.generated import PART
 
 ROOT = Path(__file__).resolve().parents[2]
 # by `make paper`, `make articulate`, `make belief`, `make caution`, `make csvgd`, `make dual`,
-# `make identify`, `make peers`, `make real`, `make robustness`, `make track` and `make faults`
+# `make identify`, `make learned`, `make peers`, `make real`, `make robustness`, `make track` and
+# `make faults`
 GENERATED = {
     'docs/results.md', 'docs/results_articulate.md', 'docs/results_belief.md',
     'docs/results_peers.md', 'docs/results_real.md', 'docs/results_robustness.md',
     'docs/results_caution.md', 'docs/results_csvgd.md', 'docs/results_dual.md',
-    'docs/results_identify.md', 'docs/results_load.md',
+    'docs/results_identify.md', 'docs/results_learned.md', 'docs/results_load.md',
     'docs/results_track.md', 'docs/results_video.md', 'docs/reliability.md',
 }  # fmt: skip
 PAGES = sorted(

@@ -20,8 +20,8 @@ STUDIES = {
     **{
         f'results_{name}': name
         for name in (
-            'articulate', 'belief', 'caution', 'csvgd', 'dual', 'identify', 'peers', 'real',
-            'robustness', 'track', 'video',
+            'articulate', 'belief', 'caution', 'csvgd', 'dual', 'identify', 'learned', 'peers',
+            'real', 'robustness', 'track', 'video',
         )
     },
 }  # fmt: skip

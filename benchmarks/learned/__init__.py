@@ -1,0 +1,1 @@
+"""MPPI whose model is a network that was trained on recorded motion."""
