@@ -5,20 +5,16 @@ import os
 import numpy as np
 
 import emppi_ros as emppi
+from emppi_ros.state.time_series import TimeSeries
 
 task = emppi.load_task('panda_push')
 # The recording: replace it by your own data. Stamps are in seconds, quaternions are wxyz.
 trace = emppi.ClosedLoop(task, seed=0).run(float(os.environ.get('DURATION_S', '6')))
 joints = [(r.stamp, r.position, r.velocity) for r in trace.readings]  # (n,), (n,)
 poses = [(r.stamp, r.name, r.pose) for r in trace.poses]  # position (3,), quaternion (4,)
-stamps = np.array([stamp for stamp, _ in trace.commands])
-values = np.array([value for _, value in trace.commands])  # (commands, joints)
-
-
-def commands(times):
-    """Return the commands in force at times (n,), shape (n, joints)."""
-    return values[np.maximum(np.searchsorted(stamps, times, side='right') - 1, 0)]
-
+commands = TimeSeries('commands', span_s=np.inf, reach_s=np.inf)  # each holds until the next
+for stamp, values in trace.commands:  # (joints,)
+    commands.append(stamp, values)
 
 estimator = emppi.Estimator(task)
 belief = emppi.ParticleFilter(task, np.random.default_rng(0))

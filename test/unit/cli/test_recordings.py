@@ -161,7 +161,7 @@ def test_an_interrupted_filter_resumes_bit_for_bit(tmp_path, capsys, monkeypatch
     words = ['run', 'panda_push', '--seed', '3', '--duration', '2.2', '--record', str(path)]
     assert main([*words, '--json']) == 0
     words = ['identify', '--method', 'filter', '--data', str(path), '--task', 'panda_push']
-    words += ['--threads', '1', '--step', '0.005', '--particles', '10', '--out', str(out)]
+    words += ['--threads', '1', '--step', '0.005', '--particles', '30', '--out', str(out)]
     assert main(words) == 0
     whole = out.read_text()
     out.unlink()

@@ -137,9 +137,9 @@ def test_a_point_prior_stays_a_point():
 
 @pytest.fixture(scope='module')
 def push():
-    """Return a push of two seconds: the task, its recording, and the truth."""
+    """Return a push of three seconds: the task, its recording, and the truth."""
     task = load_task('panda_push')
-    trace = ClosedLoop(task, 3).run(2.0)
+    trace = ClosedLoop(task, 4).run(3.0)
     return task, record(task, trace), trace.truth
 
 
