@@ -136,7 +136,7 @@ class CommandsInForce:
         """Return the mean commands (..., joints) in intervals with bounds (...)."""
         end = float(np.max(ends))
         stamps, rows = self._applied.between(float(np.min(begins)), end)
-        planned = max(0, math.ceil((end - stamps[-1]) / _CELL_S))
+        planned = max(0, math.ceil((end - self._applied.last_stamp) / _CELL_S))
         if planned:
             starts = stamps[-1] + _CELL_S * np.arange(planned)
             held = np.repeat(rows[-1:], planned, axis=0)

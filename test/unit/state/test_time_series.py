@@ -212,6 +212,13 @@ def in_force():
     return lambda rests: CommandsInForce(applied, [plan], rests)
 
 
+def test_until_the_last_applied_command_means_are_those_of_the_applied_ones(in_force):
+    applied = in_force(True)._applied
+    begins = applied.last_stamp - np.array([0.0123, 0.0049])
+    ends = np.full(2, applied.last_stamp - 1e-4)  # within a cell of the plan's start
+    assert np.array_equal(in_force(True).average(begins, ends), applied.average(begins, ends))
+
+
 def test_planned_commands_follow_the_applied_ones(in_force):
     commands = in_force(True)
     assert commands(np.array([0.05, 0.07])).tolist() == [[0.2], [0.4]]
