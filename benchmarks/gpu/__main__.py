@@ -161,9 +161,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         count = QUICK if options.quick else count
         command += ['--device', device, '--sizes', count, '--rows', str(rows)]
         command += ['--quick'] if options.quick else []
-        limit_s = (
-            runner.left_s if options.quick else part.limit_s
-        )  # a busy machine compiles slowly
+        # a busy machine compiles slowly
+        limit_s = runner.left_s if options.quick else part.limit_s
         runner.run(f'{part.name} {part.task} {device}', command, limit_s, PYTHONPATH=str(ROOT))
     if options.quick:
         print('hydrax: left out (--quick)')

@@ -84,6 +84,14 @@ def unknowns(mechanism: FilmedMechanism) -> dict[str, Unknown]:
     return found
 
 
+_LEVERS = (  # joints, and ranges of dampings
+    (
+        FilmedJoint(WORLD, 'base', 'planar'),
+        FilmedJoint('base', 'middle', 'revolute'),
+        FilmedJoint('middle', 'end', 'revolute'),
+    ),
+    {'middle': (0.0005, 0.02), 'end': (0.0005, 0.02)},
+)
 MECHANISMS = {
     'cartpole': FilmedMechanism(
         'A cart with a pole is driven by a force along its rail.',
@@ -106,24 +114,14 @@ MECHANISMS = {
         'Three levers on two hinges, as of the toy Craftsman, slide on a table that bears their '
         'weight without friction. A force in the plane of the table pushes the first one.',
         'filmed_craftsman.xml',
-        (
-            FilmedJoint(WORLD, 'base', 'planar'),
-            FilmedJoint('base', 'middle', 'revolute'),
-            FilmedJoint('middle', 'end', 'revolute'),
-        ),
-        {'middle': (0.0005, 0.02), 'end': (0.0005, 0.02)},
+        *_LEVERS,
         ((-0.1, -0.1, -0.5, -1.0, -1.0), (0.1, 0.1, 0.5, 1.0, 1.0)),
     ),
     'pushed': FilmedMechanism(
         'Such levers lie on a table with dry friction, and a simulated Panda pushes them with a '
         'rod. No force is recorded.',
         'filmed_pushed.xml',
-        (
-            FilmedJoint(WORLD, 'base', 'planar'),
-            FilmedJoint('base', 'middle', 'revolute'),
-            FilmedJoint('middle', 'end', 'revolute'),
-        ),
-        {'middle': (0.0005, 0.02), 'end': (0.0005, 0.02)},
+        *_LEVERS,
         ((0.5, -0.3, 1.2, -0.6, -0.6), (0.6, -0.2, 1.9, 0.6, 0.6)),
         pushed=True,
     ),

@@ -160,10 +160,8 @@ class WarpBatch(Batch):  # type: ignore[misc]  # MuJoCo has no type information
                     self._rollouts[size] = _Rollout(data, nstep, bits, record)
                 rolled = self._rollouts[size]
                 data.overflow.zero_()
-                for name in (
-                    *_ENDS,
-                    *_WORLD,
-                ):  # mjw.set_state makes a kernel at each call, for 30 ms
+                # mjw.set_state would make a kernel at each call, for 30 ms
+                for name in (*_ENDS, *_WORLD):
                     if (array := getattr(data, name)).size:
                         array.assign(self.bind(name)[rows][order])
                 for buffer, values in zip(rolled.inputs.values(), inputs, strict=True):
