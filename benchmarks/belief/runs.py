@@ -1,17 +1,12 @@
 """Runs of estimators in worlds: cells, and their rows."""
 
-import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-import functools
-import hashlib
-from pathlib import Path
 
 from benchmarks.belief.estimators import EMPPI, ESTIMATORS, EstimatorKind
 from benchmarks.belief.scores import ParameterScores
-from benchmarks.paper.cells import task_digest
+from benchmarks.digests import code_digest, task_digest
 from benchmarks.study import Computed, Run
-from emppi_ros.core import paths
 
 _CODE = (  # of all beliefs
     'emppi_ros/belief/*.py',
@@ -21,7 +16,6 @@ _CODE = (  # of all beliefs
     'benchmarks/belief/estimators.py',
     'benchmarks/belief/scores.py',
 )
-_DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef
 
 
 @dataclass(frozen=True)
@@ -43,7 +37,7 @@ class BeliefCell(BeliefRun):
     @property
     def digest(self) -> str:
         """The digest of the task and of the estimator's code: others are outdated."""
-        return f'{task_digest(self.text)}-{code_digest(self.estimator)}'
+        return f'{task_digest(self.text)}-{belief_digest(self.estimator)}'
 
     @property
     def kind(self) -> EstimatorKind:
@@ -86,28 +80,10 @@ class BeliefRow(BeliefRun, Computed):
     series: Mapping[str, ParameterSeries]
 
 
-@functools.cache
-def code_digest(estimator: str) -> str:
-    """
-    Return a digest of the code that an estimator's scores depend on; '' without a belief.
-
-    Comments and docstrings do not count.
-    """
+def belief_digest(estimator: str) -> str:
+    """Return a digest of the code that an estimator's scores depend on; '' without a belief."""
     kind = ESTIMATORS[estimator]
     if not kind.believes:
         return ''
-    patterns = [*_CODE]
-    if kind.made_by:
-        patterns.append(f'{kind.made_by.partition(":")[0].replace(".", "/")}.py')
-    root = paths.PACKAGE.parent
-    files = [path for pattern in patterns for path in sorted(root.glob(pattern))]
-    return hashlib.sha256('\n'.join(map(_code, files)).encode()).hexdigest()[:16]
-
-
-def _code(path: Path) -> str:
-    """Return the syntax tree of a file without docstrings, as text."""
-    tree = ast.parse(path.read_text(encoding='utf-8'))
-    for node in ast.walk(tree):
-        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node) is not None:
-            del node.body[0]
-    return ast.dump(tree)
+    module = kind.made_by.partition(':')[0].replace('.', '/')
+    return code_digest(*_CODE, f'{module}.py') if module else code_digest(*_CODE)

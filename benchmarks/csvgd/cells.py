@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-import functools
-import hashlib
 from pathlib import Path
 
 from benchmarks.csvgd.estimators import ESTIMATORS, SamplerBudget
+from benchmarks.digests import code_digest
 from benchmarks.study import Computed, Run
-from emppi_ros.core import paths
 from emppi_ros.core.arrays import Array
 from emppi_ros.identification.multiple_shooting.training_data import ShootingProblem
 
@@ -61,12 +59,10 @@ class Experiment:
     recorded: bool = False  # needs a folder of recordings
     pictured: bool = False  # rows keep particles
 
-    @functools.cached_property
+    @property
     def digest(self) -> str:
         """Identifies the code of the experiment."""
-        checkout = paths.PACKAGE.parent
-        files = [checkout / name for name in (*_CODE, *self.code)]
-        return hashlib.sha256(b''.join(map(Path.read_bytes, files))).hexdigest()[:16]
+        return code_digest(*_CODE, *self.code)
 
 
 def estimate(cell: CsvgdCell, problem: ShootingProblem) -> Array:

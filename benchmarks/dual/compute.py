@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-import hashlib
-from pathlib import Path
 import time
 from typing import NamedTuple
 
@@ -11,10 +9,11 @@ import numpy as np
 
 from benchmarks import ASSETS
 from benchmarks.belief.estimators import EMPPI
-from benchmarks.belief.runs import code_digest
+from benchmarks.belief.runs import belief_digest
 from benchmarks.belief.scores import recovery_time, truth_at
+from benchmarks.digests import code_digest, task_digest
 from benchmarks.dual import stein
-from benchmarks.paper.cells import parse_with_threads, task_digest
+from benchmarks.paper.cells import parse_with_threads
 from benchmarks.study import Computed, Run, computed
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.calibration.belief_scores import summarize
@@ -55,9 +54,8 @@ class DualCell(DualRun):
     @property
     def digest(self) -> str:
         """The digest of the task and of the method's code: others are outdated."""
-        code = code_digest(EMPPI)
-        if self.method != LEARNER:
-            code = hashlib.sha256(Path(stein.__file__).read_bytes()).hexdigest()[:16]
+        stein_code = code_digest('benchmarks/dual/stein.py')
+        code = belief_digest(EMPPI) if self.method == LEARNER else stein_code
         return f'{task_digest(self.text)}-{code}'
 
 

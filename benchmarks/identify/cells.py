@@ -2,12 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-import functools
-import hashlib
-from pathlib import Path
 
+from benchmarks.digests import code_digest
 from benchmarks.study import Computed, Run
-from emppi_ros.core import paths
 
 Values = Mapping[str, float]
 
@@ -50,9 +47,7 @@ class Family:
     baselines: Sequence[str]
     code: Sequence[str]  # patterns of files that results depend on, from the checkout
 
-    @functools.cached_property
+    @property
     def digest(self) -> str:
         """Identifies the code of the family."""
-        checkout = paths.PACKAGE.parent
-        files = [file for pattern in self.code for file in sorted(checkout.glob(pattern))]
-        return hashlib.sha256(b''.join(map(Path.read_bytes, files))).hexdigest()[:16]
+        return code_digest(*self.code)

@@ -1,18 +1,17 @@
 """Compute the row of a cell: a swing-up with a model that is simulated, or a trained network."""
 
 from dataclasses import dataclass, field
-import hashlib
-from pathlib import Path
 import time
 from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.belief.estimators import EMPPI
-from benchmarks.belief.runs import code_digest
+from benchmarks.belief.runs import belief_digest
+from benchmarks.digests import code_digest, task_digest
 from benchmarks.learned import dynamics
 from benchmarks.learned.dynamics import LearnedModel, Network
-from benchmarks.paper.cells import parse_with_threads, task_digest
+from benchmarks.paper.cells import parse_with_threads
 from benchmarks.study import Computed, Run, computed
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.core.arrays import Array
@@ -38,6 +37,7 @@ DATA = {
     'mppi-learned-true-1000': TrainingData(1000.0, same=True),
 }
 METHODS = (EMPPI, ORACLE, MEAN, *DATA)
+_CODE = 'benchmarks/learned/dynamics.py', 'benchmarks/learned/compute.py'  # of networks
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,9 @@ class LearnedCell(LearnedRun):
     @property
     def digest(self) -> str:
         """The digest of the task and of the method's code: others are outdated."""
-        code = code_digest(EMPPI)
+        code = belief_digest(EMPPI) if self.method == EMPPI else ''
         if self.method in DATA:
-            files = [Path(dynamics.__file__), Path(__file__)]
-            words = b''.join(path.read_bytes() for path in files) + b'%d' % self.updates
-            code = hashlib.sha256(words).hexdigest()[:16]
+            code = f'{code_digest(*_CODE)}-{self.updates}'
         return f'{task_digest(self.text)}-{code}'
 
 

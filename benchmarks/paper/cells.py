@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-import functools
-import hashlib
-import json
 from typing import Any, NamedTuple
 
 import yaml
 
+from benchmarks.digests import task_digest
 from benchmarks.study import Computed, Run
 from emppi_ros.core import config, yaml_edit
 from emppi_ros.core.errors import ConfigError
@@ -133,20 +131,6 @@ class Row(PaperRun, Computed):
     def goals_s(self) -> list[float]:
         """Times at which targets were reached [s]."""
         return [attempt.ended_s for attempt in self.attempts if attempt.reached]
-
-
-@functools.cache  # many cells share a task
-def task_digest(text: str) -> str:
-    """
-    Return the SHA-256 of a task's keys and values: comments and layout of the YAML do not count.
-
-    Neither does its calibration. The order of keys counts, since random numbers are drawn in the
-    order of the parameters.
-    """
-    data = {
-        key: value for key, value in config.parse(text, 'task').items() if key != 'calibration'
-    }
-    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
 
 class Request(NamedTuple):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.belief.estimators import EMPPI
-from benchmarks.belief.runs import code_digest
+from benchmarks.belief.runs import belief_digest
 from benchmarks.paper.cells import ParameterEstimate, changed
 from benchmarks.peers.planners import LEARNER, PEERS
 from benchmarks.study import Computed, Run
@@ -51,7 +51,7 @@ class PeerCell(PeerRun):
     @property
     def digest(self) -> str:
         """The digest of what is read of the task and, for a belief, of its code."""
-        code = code_digest(EMPPI) if self.planner == LEARNER else ''
+        code = belief_digest(EMPPI) if self.planner == LEARNER else ''
         return f'{settings_digest(self.text, PEERS[self.planner].has_own_settings)}-{code}'
 
     def __str__(self) -> str:

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from benchmarks.belief import compute as belief_runs
 from benchmarks.belief.estimators import EMPPI
-from benchmarks.belief.runs import code_digest
+from benchmarks.belief.runs import belief_digest
 from benchmarks.belief.worlds import in_world
-from benchmarks.paper.cells import LEARNER, ParameterEstimate, parse_with_threads, task_digest
+from benchmarks.digests import task_digest
+from benchmarks.paper.cells import LEARNER, ParameterEstimate, parse_with_threads
 from benchmarks.paper.compute import estimates
 from benchmarks.robustness.sweeps import SWEEPS
 from benchmarks.study import Computed, Run, computed, grouped, if_any, ordered
@@ -41,7 +42,7 @@ class RobustnessCell(RobustnessRun):
     @property
     def digest(self) -> str:
         """The digest of the task and, for a belief, of its code: others are outdated."""
-        code = code_digest(EMPPI) if self.controller == LEARNER else ''
+        code = belief_digest(EMPPI) if self.controller == LEARNER else ''
         return f'{task_digest(self.text)}-{code}'
 
     def __str__(self) -> str:

@@ -11,8 +11,9 @@ import numpy as np
 
 from benchmarks import study
 from benchmarks.belief.estimators import EMPPI
-from benchmarks.belief.runs import code_digest
-from benchmarks.paper.cells import LEARNER, ORACLE, changed, parse_with_threads, task_digest
+from benchmarks.belief.runs import belief_digest
+from benchmarks.digests import task_digest
+from benchmarks.paper.cells import LEARNER, ORACLE, changed, parse_with_threads
 from benchmarks.study import Axis, Page, Results, Selection, grouped
 from emppi_ros.app.closed_loop import CONTROLLERS, ClosedLoop
 from emppi_ros.calibration import report, statistics
@@ -50,7 +51,7 @@ class CautionCell(CautionRun):
     @property
     def digest(self) -> str:
         """The digest of the task and, for a belief, of its code: others are outdated."""
-        code = code_digest(EMPPI) if self.controller == LEARNER else ''
+        code = belief_digest(EMPPI) if self.controller == LEARNER else ''
         return f'{task_digest(self.text)}-{code}'
 
 

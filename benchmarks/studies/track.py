@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 from dataclasses import dataclass
-import functools
-import hashlib
 import time
 from typing import ClassVar
 
 import numpy as np
 
-from benchmarks import ASSETS, means
+from benchmarks import means
+from benchmarks.digests import code_digest
 from benchmarks.pages import constants
 from benchmarks.study import (
     Axis,
@@ -38,12 +37,11 @@ from benchmarks.track.estimators import (
 )
 from benchmarks.track.videos import CAMERA, IMAGES, VIDEOS, make
 from emppi_ros.calibration.report import table
-from emppi_ros.core import paths
 from emppi_ros.tracking import surfaces
 
 QUICK_IMAGES = 12
 LIMIT_MM, LIMIT_DEG, BETTER = 5.0, 1.5, 10.0
-_SMOOTHER = ('kalman_smoother.py', 'smoothing.py')
+_SMOOTHER = 'kalman_smoother.py', 'smoothing.py'
 _OWN_TEXT = {OURS: '', SMOOTHED: ', smoothed', JOINTED: ', second pass'}  # of this package
 _HEADER = (
     'tracker', 'part', 'videos', 'centre p95', 'worst', 'axis p95', 'worst', 'absolute', 'tracked',
@@ -73,7 +71,15 @@ class TrackCell(TrackRun):
     @property
     def digest(self) -> str:
         """Identifies the video, and the code that makes it and tracks."""
-        return f'{code_digest(self.tracker)}-{self.images}'
+        folders = ('tracking', 'articulation') if self.tracker == JOINTED else ('tracking',)
+        code = code_digest(
+            *(f'emppi_ros/{folder}/*.py' for folder in folders),
+            'benchmarks/track/videos.py',
+            'benchmarks/track/estimators.py',
+            *(f'benchmarks/assets/{video.file}' for video in VIDEOS.values()),
+            without=() if self.tracker == SMOOTHED else _SMOOTHER,
+        )
+        return f'{code}-{self.images}'
 
 
 @dataclass(frozen=True)
@@ -83,19 +89,6 @@ class TrackRow(TrackRun, Computed):
     parts: Mapping[str, PartErrors]
     ms_p50: float  # processor time of an image
     ms_p95: float
-
-
-@functools.cache
-def code_digest(tracker: str) -> str:
-    """Return a digest of the code of a tracker, of the videos and of the scenes."""
-    folders = ['tracking', 'articulation'] if tracker == JOINTED else ['tracking']
-    files = [file for name in folders for file in sorted((paths.PACKAGE / name).glob('*.py'))]
-    if tracker != SMOOTHED:
-        files = [file for file in files if file.name not in _SMOOTHER]
-    folder = paths.PACKAGE.parent / 'benchmarks' / 'track'
-    files += [folder / 'videos.py', folder / 'estimators.py']
-    files += [ASSETS / video.file for video in VIDEOS.values()]
-    return hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
 class TrackStudy(Study):

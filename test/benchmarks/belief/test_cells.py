@@ -6,48 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.belief import compute, estimators, runs, worlds
-from benchmarks.belief.runs import BeliefCell, BeliefRow
+from benchmarks.belief import compute, estimators, worlds
+from benchmarks.belief.runs import BeliefCell, BeliefRow, belief_digest
 from benchmarks.row_store import RowStore, complete
 from benchmarks.studies.belief import BeliefStudy
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError
 
 
-@pytest.fixture
-def code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Put a file in place of the code of all beliefs; return its path."""
-    path = tmp_path / 'filter.py'
-    path.write_text('x = 1\n')
-    monkeypatch.setattr(runs, '_CODE', ('filter.py',))
-    monkeypatch.setattr(runs.paths, 'PACKAGE', tmp_path / 'emppi_ros')
-    runs.code_digest.cache_clear()
-    yield path
-    runs.code_digest.cache_clear()
-
-
-def digest(estimator: str) -> str:
-    """Return the digest of an estimator's code as it is now."""
-    runs.code_digest.cache_clear()
-    return runs.code_digest(estimator)
-
-
-def test_code_counts_but_neither_comments_nor_docstrings(code: Path) -> None:
-    before = digest(estimators.EMPPI)
-    code.write_text('"""What it does."""\n\nx = 1  # a reason\n')
-    assert digest(estimators.EMPPI) == before
-    code.write_text('x = 2\n')
-    assert digest(estimators.EMPPI) != before
-
-
-@pytest.mark.usefixtures('code')
-def test_a_controller_without_a_belief_does_not_depend_on_its_code() -> None:
-    assert digest(estimators.TRUTH) == digest(estimators.PRIOR) == ''
-
-
-def test_every_listed_file_exists() -> None:
-    for pattern in runs._CODE:
-        assert list(runs.paths.PACKAGE.parent.glob(pattern))
+def test_code_of_beliefs_counts_only_with_a_belief() -> None:
+    digests = {name: belief_digest(name) for name in estimators.ESTIMATORS}
+    assert digests[estimators.TRUTH] == digests[estimators.PRIOR] == ''
+    assert digests[estimators.EMPPI] != digests[estimators.UKF] != ''
 
 
 def test_the_frozen_filter_differs_in_nothing_but_its_belief(

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from benchmarks.learned import compute as runs
 from benchmarks.learned import dynamics
-from benchmarks.learned.compute import DATA, LearnedCell, compute, prediction_errors
+from benchmarks.learned.compute import DATA, METHODS, LearnedCell, compute, prediction_errors
 from benchmarks.learned.dynamics import LearnedModel, Network
 from benchmarks.studies.learned import STUDY
 from benchmarks.study import Results
@@ -82,6 +83,13 @@ def test_a_duration_in_between_takes_a_share_of_the_change(task, model):
 def test_a_cost_of_other_fields_is_refused(model):
     with pytest.raises(BenchError, match='the cost reads site_xpos'):
         model.rollout(State(np.zeros(2), np.zeros(2)), np.zeros((1, 16, 4, 1)), ['site_xpos'])
+
+
+def test_code_of_beliefs_outdates_only_the_controller_with_a_belief(monkeypatch):
+    before = {method: LearnedCell(method, 0, 'name: a').digest for method in METHODS}
+    monkeypatch.setattr(runs, 'belief_digest', lambda _: 'another')
+    after = {method: LearnedCell(method, 0, 'name: a').digest for method in METHODS}
+    assert [method for method in METHODS if before[method] != after[method]] == ['emppi']
 
 
 def test_another_number_of_updates_outdates_networks_only():

@@ -41,7 +41,7 @@ def test_a_change_of_the_belief_outdates_only_what_learns(monkeypatch, make_row,
     for cell in found:
         store.append(make_row(**cell.identity, digest=cell.digest))
     assert len(RowStore(tmp_path, RobustnessRow).finished(found)) == len(found)
-    monkeypatch.setattr(runs, 'code_digest', lambda _name: 'another')
+    monkeypatch.setattr(runs, 'belief_digest', lambda _name: 'another')
     assert {row.controller for row in store.finished(found)} == {ORACLE}
 
 
