@@ -52,10 +52,12 @@ def task_digest(text: str) -> str:
     """
     Return the SHA-256 of a task's keys and values: comments and layout of the YAML do not count.
 
-    Neither does its calibration. The order of keys counts, since random numbers are drawn in the
-    order of the parameters.
+    Neither does its calibration, nor the folder of a scene or robot. The order of keys counts,
+    since random numbers are drawn in the order of the parameters.
     """
-    data = {
-        key: value for key, value in config.parse(text, 'task').items() if key != 'calibration'
-    }
+    data = config.parse(text, 'task')
+    data.pop('calibration', None)
+    for key, value in data.items():
+        if isinstance(value, str) and Path(value).is_absolute():
+            data[key] = Path(value).name
     return hashlib.sha256(json.dumps(data).encode()).hexdigest()

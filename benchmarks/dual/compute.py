@@ -26,6 +26,7 @@ from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.task import Task
 
 TASK = ASSETS / 'dual_pendulum.yaml'
+_FILES = 'benchmarks/assets/dual_pendulum.xml', 'benchmarks/assets/dual_pendulum_robot.yaml'
 SETTLING_S, LAST_S, EVERY_S = 1.0, 1.0, 0.5
 LEARNER, STEIN, TUNED = METHODS = (EMPPI, 'dust-mpc', 'dust-mpc-tuned')
 TUNED_SD = 0.03  # the best of 0.1, 0.03 and the simulated noise on seeds 100 and 101
@@ -53,10 +54,10 @@ class DualCell(DualRun):
 
     @property
     def digest(self) -> str:
-        """The digest of the task and of the method's code: others are outdated."""
+        """The digest of the task, its files and the method's code: others are outdated."""
         stein_code = code_digest('benchmarks/dual/stein.py')
         code = belief_digest(EMPPI) if self.method == LEARNER else stein_code
-        return f'{task_digest(self.text)}-{code}'
+        return f'{task_digest(self.text)}-{code_digest(*_FILES)}-{code}'
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,12 @@ def test_comments_and_layout_do_not_change_the_digest_of_a_task() -> None:
     assert rewritten != text and task_digest(rewritten) == task_digest(text)
 
 
+def test_the_folder_of_a_scene_does_not_change_the_digest_of_a_task() -> None:
+    text = task_text('cartpole_swingup')
+    places = [changed(text, {'scene': f'/{folder}/arm.xml'}) for folder in ('home', 'tmp')]
+    assert task_digest(places[0]) == task_digest(places[1]) != task_digest(text)
+
+
 def test_a_value_and_the_order_of_parameters_change_the_digest_of_a_task() -> None:
     text = task_text('cartpole_swingup')
     data = config.parse(text, 'task')
