@@ -14,13 +14,13 @@ import numpy as np
 from scipy.signal import savgol_filter
 
 from benchmarks.csvgd.sample_metrics import log_density
+from benchmarks.csvgd.simulation import roll_out
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identification.multiple_shooting.training_data import (
     ShootingProblem,
     TrackedPoints,
 )
-from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter, with_parameters
 
 FILE = ASSETS / 'panda.xml'
@@ -107,13 +107,10 @@ def _targets(motion: tuple[tuple[int, float], ...]) -> Array:
 
 def simulate_points(problem: ShootingProblem, theta: Array, controls: Array) -> Array:
     """Return the positions (N, T, 4, 3) [m] of the points before each step, for (N, P)."""
-    ensemble = Ensemble(problem.model, problem.parameters, len(theta), threads=1)
-    ensemble.write(theta)
-    everywhere = np.broadcast_to(controls, (len(theta), 1, *controls.shape))
-    begin = State(*np.split(problem.start, 2))
-    return ensemble.rollout(begin, everywhere, ('site_xpos',)).fields['site_xpos'][:, 0][
-        :, :, problem.sites
-    ]
+    fields = roll_out(
+        problem.model, problem.parameters, theta, problem.start, controls, ('site_xpos',)
+    )
+    return fields['site_xpos'][:, :, problem.sites]
 
 
 def _draw(parameters: tuple[Parameter, ...], rng: np.random.Generator) -> Array:

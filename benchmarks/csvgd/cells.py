@@ -13,7 +13,7 @@ from emppi_ros.identification.multiple_shooting.training_data import ShootingPro
 Judged = tuple[Mapping[str, float], Array]  # values by measure, and particles (N, P)
 _CODE = (
     'benchmarks/csvgd/estimators.py', 'benchmarks/csvgd/target.py', 'benchmarks/csvgd/nuts.py',
-    'benchmarks/csvgd/sample_metrics.py',
+    'benchmarks/csvgd/sample_metrics.py', 'benchmarks/csvgd/simulation.py',
 )  # fmt: skip
 
 

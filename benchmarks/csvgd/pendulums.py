@@ -17,11 +17,11 @@ import numpy as np
 
 from benchmarks import ASSETS
 from benchmarks.csvgd.sample_metrics import knn_kl, squared_mmd
+from benchmarks.csvgd.simulation import roll_out
 from benchmarks.real.datasets import DATASETS, PENDULUM_RATE_HZ
 from emppi_ros.core.arrays import Array
 from emppi_ros.identification.multiple_shooting import windows
 from emppi_ros.identification.multiple_shooting.training_data import ShootingProblem
-from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
 
 PENDULUM_TRUTH = np.array(
@@ -40,12 +40,8 @@ def rollout(
     controls: Array,
 ) -> Array:  # fmt: skip
     """Return the states (M, T, nq + nv) after each step, with parameters (M, P), from one or M."""
-    ensemble = Ensemble(model, parameters, len(theta), threads=1)
-    ensemble.write(theta)
-    everywhere = np.broadcast_to(controls, (len(theta), 1, *controls.shape))
-    begin = State(*np.split(start, 2, axis=-1))
-    fields = ensemble.rollout(begin, everywhere, ('qpos', 'qvel')).fields
-    return np.concatenate([fields['qpos'], fields['qvel']], axis=-1)[:, 0]
+    fields = roll_out(model, parameters, theta, start, controls, ('qpos', 'qvel'))
+    return np.concatenate(list(fields.values()), axis=-1)
 
 
 def noisy_problem(

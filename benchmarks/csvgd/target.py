@@ -11,10 +11,10 @@ from emppi_ros.core.arrays import Array
 from emppi_ros.identification.multiple_shooting.particles import (
     Evaluation,
     MultipleShooting,
-    WindowTrajectories,
     evaluate,
     initial_particles,
     log_density,
+    window_defects,
 )
 from emppi_ros.identification.multiple_shooting.training_data import LIMIT, ShootingProblem
 
@@ -61,16 +61,11 @@ class SamplerTarget:
             rows[:, : self.unknown] = np.clip(rows[:, : self.unknown], -LIMIT, LIMIT)
             simulated = self._plain.simulate(rows)
             log_p = log_density(self._plain, rows, simulated)
-            log_p -= 0.5 * np.sum(self._defects(rows, simulated) ** 2, axis=1) / DEFECT_VARIANCE
+            defects = window_defects(self._plain, rows, simulated)
+            log_p -= 0.5 * np.sum(defects**2, axis=1) / DEFECT_VARIANCE
             inside = np.all(np.abs(part[:, : self.unknown]) <= LIMIT, axis=1)
             values[first : first + self._size] = np.where(inside, log_p[: len(part)], -np.inf)
         return values
-
-    def _defects(self, rows: Array, simulated: WindowTrajectories) -> Array:
-        shooter, joined = self._plain, np.array(self._plain.joined, dtype=int)
-        ends = simulated.states[:, joined - 1, -1, : shooter.states]
-        gaps = ends - shooter.starts(rows)[:, joined - shooter.first]
-        return np.asarray(gaps.reshape(len(rows), -1))
 
     def slopes(self, points: Array) -> tuple[Array, Array]:
         """Return log densities (N,) and slopes (N, D) of `size` points within the limits."""

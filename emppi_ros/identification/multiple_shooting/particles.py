@@ -297,14 +297,20 @@ def _to_particle_hessian(shooter: MultipleShooting, gram: Array) -> Array:
     return whole
 
 
+def window_defects(shooter: MultipleShooting, z: Array, windows: WindowTrajectories) -> Array:
+    """Return the defects (N, joined S): ends of windows minus the starts of those that follow."""
+    joined = np.array(shooter.joined, dtype=int)
+    starts = shooter.starts(z)[:, joined - shooter.first]
+    defects: Array = windows.states[:, joined - 1, -1, : shooter.states] - starts
+    return defects.reshape(len(z), -1)
+
+
 def continuity(
     shooter: MultipleShooting, z: Array, windows: WindowTrajectories
 ) -> tuple[Array, Array]:
     """Return the defects (N, joined S) between windows, and their derivatives by z."""
-    unknown, states, joined = shooter.unknown, shooter.states, np.array(shooter.joined, dtype=int)
-    starts = shooter.starts(z)[:, joined - shooter.first]
-    defects = windows.states[:, joined - 1, -1, :states] - starts
-    normals = np.zeros((len(z), len(joined), states, shooter.size))
+    unknown, states = shooter.unknown, shooter.states
+    normals = np.zeros((len(z), len(shooter.joined), states, shooter.size))
     ends = np.moveaxis(windows.slopes[:, :, :, -1, :states], 1, -1)  # (N, W, S, V)
     for row, window in enumerate(shooter.joined):
         last = window - 1
@@ -312,7 +318,7 @@ def continuity(
         normals[:, row, :, shooter.start_slice(window)] = -np.eye(states)
         if last >= shooter.first:
             normals[:, row, :, shooter.start_slice(last)] = ends[:, last, :, unknown:]
-    return defects.reshape(len(z), -1), normals.reshape(len(z), -1, shooter.size)
+    return window_defects(shooter, z, windows), normals.reshape(len(z), -1, shooter.size)
 
 
 class ParticleSimulation:
