@@ -32,7 +32,7 @@ class Run:
     def identity(self) -> dict[str, Any]:
         """The fields that identify the run."""
         (kind,) = (kind for kind in type(self).__mro__ if Run in kind.__bases__)
-        return {one.name: getattr(self, one.name) for one in fields(kind)}
+        return {item.name: getattr(self, item.name) for item in fields(kind)}
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -82,7 +82,9 @@ class Axis:
 
 def described(items: Mapping[str, Any]) -> str:
     """Return names with the descriptions of their values, for the help of an axis."""
-    return '; '.join(f'{name}: {getattr(one, "description", one)}' for name, one in items.items())
+    return '; '.join(
+        f'{name}: {getattr(item, "description", item)}' for name, item in items.items()
+    )
 
 
 @dataclass(frozen=True)
@@ -181,9 +183,9 @@ class Study(ABC):
         """Return a selection, with defaults for the rest; ConfigError if a name is unknown."""
         for name, given in names.items():
             allowed = self.axes[name].names
-            for one in given if allowed else ():
-                if one not in allowed:
-                    raise ConfigError(f'--{name}: {unknown(self.axes[name].kind, one, allowed)}')
+            for value in given if allowed else ():
+                if value not in allowed:
+                    raise ConfigError(f'--{name}: {unknown(self.axes[name].kind, value, allowed)}')
         chosen = {name: names.get(name) or axis.selected for name, axis in self.axes.items()}
         if seeds is None:
             seeds = (self.seeds or ())[: 1 if quick else None]

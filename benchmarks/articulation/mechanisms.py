@@ -173,13 +173,13 @@ def poses(mechanism: Mechanism) -> dict[str, tuple[Array, Array]]:
     """Return positions (T, 3) and quaternions wxyz (T, 4) of all bodies, by `mj_kinematics`."""
     model, data = mechanism.model, mujoco.MjData(mechanism.model)
     names = [model.body(i).name for i in range(1, model.nbody)]
-    found = {name: (np.empty((FRAMES, 3)), np.empty((FRAMES, 4))) for name in names}
+    by_name = {name: (np.empty((FRAMES, 3)), np.empty((FRAMES, 4))) for name in names}
     for frame, qpos in enumerate(mechanism.qpos):
         data.qpos = qpos
         mujoco.mj_kinematics(model, data)
-        for name, (position, quaternion) in found.items():
+        for name, (position, quaternion) in by_name.items():
             position[frame], quaternion[frame] = data.body(name).xpos, data.body(name).xquat
-    return found
+    return by_name
 
 
 def track(mechanism: Mechanism, noise: Noise, outliers: float, rng: np.random.Generator) -> Tracks:
@@ -226,26 +226,26 @@ def joints(mechanism: Mechanism) -> list[TrueJoint]:
     model, data = mechanism.model, mujoco.MjData(mechanism.model)
     data.qpos = mechanism.qpos[0]
     mujoco.mj_kinematics(model, data)
-    found = []
+    result = []
     for body in range(1, model.nbody):
         parent = model.body(int(model.body_parentid[body])).name or WORLD
         name = model.body(body).name
         first = int(model.body_jntadr[body])
         if first < 0:
-            found.append(TrueJoint(parent, name, 'static', np.zeros(3), np.zeros(3)))
+            result.append(TrueJoint(parent, name, 'static', np.zeros(3), np.zeros(3)))
             continue
         kind = _KINDS.get(mujoco.mjtJoint(model.jnt_type[first]), 'revolute')
         if mechanism.pitch and model.body_jntnum[body] > 1:
             kind = 'screw'
         axis, pivot = data.xaxis[first].copy(), data.xanchor[first].copy()
-        found.append(TrueJoint(parent, name, kind, axis, pivot))
-    return found
+        result.append(TrueJoint(parent, name, kind, axis, pivot))
+    return result
 
 
 def compare(tree: KinematicTree, mechanism: Mechanism) -> TreeComparison:
     """Return how an inferred tree differs from the mechanism that moved."""
     true = joints(mechanism)
-    welded = {one.child: one.parent for one in true if one.kind == 'static'}
+    welded = {joint.child: joint.parent for joint in true if joint.kind == 'static'}
 
     def weld(name: str) -> str:
         """Return the part that a part is welded to, or itself."""
@@ -255,56 +255,56 @@ def compare(tree: KinematicTree, mechanism: Mechanism) -> TreeComparison:
 
     # a free joint on the world says that nothing holds a part: which part has it is arbitrary
     expected = {
-        frozenset((weld(one.parent), weld(one.child))): one
-        for one in true
-        if one.kind not in ('static', 'free')
+        frozenset((weld(joint.parent), weld(joint.child))): joint
+        for joint in true
+        if joint.kind not in ('static', 'free')
     }
     inferred = {
-        frozenset((weld(one.parent), weld(one.child))): one
-        for one in tree.joints
-        if one.kind not in ('static', 'free') and weld(one.parent) != weld(one.child)
+        frozenset((weld(joint.parent), weld(joint.child))): joint
+        for joint in tree.joints
+        if joint.kind not in ('static', 'free') and weld(joint.parent) != weld(joint.child)
     }
-    free = sum(one.kind == 'free' for one in true) == sum(
-        one.kind == 'free' for one in tree.joints
+    free = sum(joint.kind == 'free' for joint in true) == sum(
+        joint.kind == 'free' for joint in tree.joints
     )
-    inner = [one for one in tree.joints if weld(one.parent) == weld(one.child)]
+    inner = [joint for joint in tree.joints if weld(joint.parent) == weld(joint.child)]
     topology = free and set(expected) == set(inferred) and all(
-        one.kind in ('static', 'undecided') for one in inner
+        joint.kind in ('static', 'undecided') for joint in inner
     )  # fmt: skip
     if not topology:
         return TreeComparison(False, False, False, (), ())
-    pairs = [(one, inferred[edge]) for edge, one in expected.items()]
-    right = [a.kind == b.kind for a, b in pairs] + [one.kind == 'static' for one in inner]
-    open_ = [b.kind == 'undecided' for _, b in pairs] + [one.kind != 'static' for one in inner]
+    pairs = [(joint, inferred[edge]) for edge, joint in expected.items()]
+    right = [a.kind == b.kind for a, b in pairs] + [joint.kind == 'static' for joint in inner]
+    open_ = [b.kind == 'undecided' for _, b in pairs] + [joint.kind != 'static' for joint in inner]
     axes, pivots = [], []
-    for one, found in pairs:
-        if one.kind == found.kind:
-            axis, pivot = errors(mechanism, one, found)
+    for joint, inferred_joint in pairs:
+        if joint.kind == inferred_joint.kind:
+            axis, pivot = errors(mechanism, joint, inferred_joint)
             axes.append(axis)
-            pivots += [pivot] if one.kind != 'prismatic' else []
+            pivots += [pivot] if joint.kind != 'prismatic' else []
     allowed = all(r or o for r, o in zip(right, open_, strict=True))
     return TreeComparison(True, all(right), allowed and any(open_), tuple(axes), tuple(pivots))
 
 
-def errors(mechanism: Mechanism, true: TrueJoint, found: TreeJoint) -> tuple[float, float]:
+def errors(mechanism: Mechanism, true: TrueJoint, inferred: TreeJoint) -> tuple[float, float]:
     """
     Return the angle between the axes, and the distance of the inferred axis from the true one.
 
     Both in the frame of the inferred parent; the distance is that of the point on the true axis
     that is nearest to the child.
     """
-    assert found.model is not None and found.kind in AXIAL  # the kinds are the same
+    assert inferred.model is not None and inferred.kind in AXIAL  # the kinds are the same
     data = mujoco.MjData(mechanism.model)
     data.qpos = mechanism.qpos[0]
     mujoco.mj_kinematics(mechanism.model, data)
     rotation, origin = np.eye(3), np.zeros(3)
-    if found.parent != WORLD:
-        rotation = data.body(found.parent).xmat.reshape(3, 3)
-        origin = data.body(found.parent).xpos
-    child = data.body(found.child).xpos
+    if inferred.parent != WORLD:
+        rotation = data.body(inferred.parent).xmat.reshape(3, 3)
+        origin = data.body(inferred.parent).xpos
+    child = data.body(inferred.child).xpos
     point = true.pivot + true.axis * float(true.axis @ (child - true.pivot))
     axis, point = rotation.T @ true.axis, rotation.T @ (point - origin)
-    across = np.cross(point - found.model.frame.position, found.model.axis)
-    sine = np.linalg.norm(np.cross(axis, found.model.axis))
-    angle = np.arctan2(sine, abs(float(axis @ found.model.axis)))
+    across = np.cross(point - inferred.model.frame.position, inferred.model.axis)
+    sine = np.linalg.norm(np.cross(axis, inferred.model.axis))
+    angle = np.arctan2(sine, abs(float(axis @ inferred.model.axis)))
     return float(angle), float(np.linalg.norm(across))

@@ -62,7 +62,7 @@ def read(folder: Path) -> Iterator[RealTrack]:
 def rotation_range(part: PartTrack) -> float:
     """Return the largest rotation between frames [degrees], without the outer 2 % of pairs."""
     rotation = Rotation.from_matrix(part.poses.rotation[part.seen][::3])
-    largest = [np.quantile((one.inv() * rotation).magnitude(), 0.98) for one in rotation]
+    largest = [np.quantile((frame.inv() * rotation).magnitude(), 0.98) for frame in rotation]
     return float(np.degrees(np.quantile(largest, 0.98)))
 
 

@@ -56,10 +56,10 @@ def make_loop(task: Task, cells: Sequence[BeliefCell]) -> tuple[ClosedLoop, Obse
     first: estimators.ParameterEstimator = loop.filter
     if in_loop and in_loop[0].made_by:
         first = estimators.make(in_loop[0], task, seed)
-    others = {
+    observing = {
         name: estimators.make(kind, task, seed) for name, kind in kinds.items() if not kind.in_loop
     }
-    observers = Observers(loop.filter, first, others)
+    observers = Observers(loop.filter, first, observing)
     loop.belief.filter = observers  # type: ignore[assignment]  # the same calls and belief
     if in_loop and in_loop[0].made_by:
         loop.planner.set_belief(first.belief)

@@ -171,10 +171,10 @@ class Observers:
         self,
         original: ParticleFilter,
         first: ParameterEstimator,
-        others: Mapping[str, ParameterEstimator],
+        observing: Mapping[str, ParameterEstimator],
     ) -> None:
         """Record the first one under the name ''; `original` has the monitor of the session."""
-        self._first, self._all = first, {'': first, **others}
+        self._first, self._all = first, {'': first, **observing}
         self.monitor = original.monitor
         # without a particle filter there are none
         detecting = first if isinstance(first, ParticleFilter) else original

@@ -67,7 +67,7 @@ class KalmanEstimator(GaussianEstimator):
             return None
         predicted = self._predictor.predict(last, stamp, commands)
         deviations = self._predictor.compare(predicted, observation)
-        errors = np.concatenate([one.values for one in deviations], axis=1)
+        errors = np.concatenate([deviation.values for deviation in deviations], axis=1)
         if not np.isfinite(errors).all():
             return FilterUpdate(0.0, False, False)
         rows = iter(errors)

@@ -107,10 +107,10 @@ def recovery(rows: Sequence[BeliefRow]) -> Figure:
         for name in names:
             of_both = [row for row in rows if (row.world, row.estimator) == (world, name)]
             times = [
-                np.inf if one.recovered_s is None else one.recovered_s
+                np.inf if scores.recovered_s is None else scores.recovered_s
                 for row in of_both
-                for one in row.scores.values()
-                if one.changes
+                for scores in row.scores.values()
+                if scores.changes
             ]
             if times:
                 _steps(axis, times, COLORS[name])
@@ -145,11 +145,11 @@ def series(rows: Sequence[BeliefRow]) -> Figure:
     return figure
 
 
-def _band(axis: Axes, times: Sequence[float], one: ParameterSeries, color: str) -> None:
+def _band(axis: Axes, times: Sequence[float], series: ParameterSeries, color: str) -> None:
     """Draw truth, mean and 90 % interval of a parameter."""
-    axis.fill_between(times, one.low, one.high, color=color, alpha=0.25, linewidth=0)
-    axis.plot(times, one.mean, color=color)
-    axis.step(times, one.true, where='post', color=INK, linestyle='--', linewidth=1.2)
+    axis.fill_between(times, series.low, series.high, color=color, alpha=0.25, linewidth=0)
+    axis.plot(times, series.mean, color=color)
+    axis.step(times, series.true, where='post', color=INK, linestyle='--', linewidth=1.2)
 
 
 def _legend(figure: Figure, names: Sequence[str]) -> None:

@@ -64,7 +64,7 @@ class Group(NamedTuple):
     misfit: Share | None  # runs that show one; None without a particle filter
     scores: ScoreSummary | None  # None without beliefs
     parameters: Mapping[str, ScoreSummary]
-    found: Mapping[str, Recovery]  # from the start, by parameter
+    converged: Mapping[str, Recovery]  # from the start, by parameter
     recovered: Mapping[str, Recovery]  # from the change, of parameters that change
 
 
@@ -94,11 +94,13 @@ def _group(key: tuple[str, str, str], rows: Sequence[BeliefRow]) -> Group:
         parameters={
             name: scores
             for name, of_name in by_name.items()
-            if (scores := _scores([[one] for one in of_name])) is not None
+            if (scores := _scores([[score] for score in of_name])) is not None
         },
-        found={n: _recovery(one.found_s for one in of_name) for n, of_name in by_name.items()},
+        converged={
+            n: _recovery(score.found_s for score in of_name) for n, of_name in by_name.items()
+        },
         recovered={
-            name: _recovery(one.recovered_s for one in of_name)
+            name: _recovery(score.recovered_s for score in of_name)
             for name, of_name in by_name.items()
             if of_name[0].changes
         },
@@ -107,22 +109,22 @@ def _group(key: tuple[str, str, str], rows: Sequence[BeliefRow]) -> Group:
 
 def _scores(runs: Sequence[Sequence[ParameterScores]]) -> ScoreSummary | None:
     """Return the summary of runs, each of which has scores of some parameters."""
-    counted = [[one for one in run if one.inside_90 is not None] for run in runs]
+    counted = [[score for score in run if score.inside_90 is not None] for run in runs]
     counted = [run for run in counted if run]
     if not counted:
         return None
 
     def of_runs(get: Callable[[ParameterScores], float | None]) -> list[float]:
         """Return the mean over parameters of each run."""
-        return [float(np.mean([get(one) for one in run])) for run in counted]
+        return [float(np.mean([get(score) for score in run])) for run in counted]
 
     return ScoreSummary(
-        means.mean(of_runs(lambda one: one.inside_50)),
-        means.mean(of_runs(lambda one: one.inside_90)),
-        _rms(means.mean(of_runs(lambda one: one.mean_square_z))),
-        means.mean(of_runs(lambda one: one.crps)),
-        statistics.median(of_runs(lambda one: one.log_score)),
-        statistics.share([one.inside_end for run in runs for one in run]),
+        means.mean(of_runs(lambda score: score.inside_50)),
+        means.mean(of_runs(lambda score: score.inside_90)),
+        _rms(means.mean(of_runs(lambda score: score.mean_square_z))),
+        means.mean(of_runs(lambda score: score.crps)),
+        statistics.median(of_runs(lambda score: score.log_score)),
+        statistics.share([score.inside_end for run in runs for score in run]),
     )
 
 

@@ -48,7 +48,7 @@ class WindowEstimator(GaussianEstimator):
     def __init__(self, task: Task, seed: int = 0) -> None:
         """Start from the prior; `seed` is unused."""
         super().__init__(task)
-        self._one = Predictor(task, 1, 1)
+        self._single = Predictor(task, 1, 1)
         self._varied = Predictor(task, max(1, len(self.uncertain)), task.planner.threads)
         self._steps: deque[Step] = deque()
         self._last: tuple[float, Observation] | None = None
@@ -86,7 +86,7 @@ class WindowEstimator(GaussianEstimator):
 
         def residual(x: Array) -> Array:
             """Return residuals (n, k) of unbounded coordinates (U, k) in sd of the prior."""
-            columns = [self._errors(self._one, self._z(one[None])) for one in x.T]
+            columns = [self._errors(self._single, self._z(point[None])) for point in x.T]
             prior = root @ (x * self.spread[:, None])
             return np.concatenate([np.concatenate(columns).T, prior])
 
@@ -131,7 +131,7 @@ class WindowEstimator(GaussianEstimator):
             predictor.activate(step.equalities)
             start = (step.begin, predictor.fit(step.before))
             predicted = predictor.predict(start, step.end, step.commands)
-            columns += [one.values for one in predictor.compare(predicted, step.after)]
+            columns += [deviation.values for deviation in predictor.compare(predicted, step.after)]
         errors = np.concatenate(columns, axis=1)
         return np.where(np.isfinite(errors), np.clip(errors, -_WORST, _WORST), _WORST)
 

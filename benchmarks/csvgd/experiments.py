@@ -29,10 +29,10 @@ def _simulated(cell: CsvgdCell) -> Judged:
 def _real(cell: CsvgdCell) -> Judged:
     if cell.folder is None:
         raise BenchError('real-pendulum: give the folder of the recordings: --data FOLDER')
-    first, *others = pendulums.read_real(cell.folder)
+    first, *held_out = pendulums.read_real(cell.folder)
     problem = pendulums.real_problem(first)
     theta = estimate(cell, problem)
-    return pendulums.compare_real(problem, others, theta, cell.seed), theta
+    return pendulums.compare_real(problem, held_out, theta, cell.seed), theta
 
 
 def _empty(cell: CsvgdCell) -> Judged:

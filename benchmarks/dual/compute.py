@@ -95,8 +95,8 @@ def compute(cell: DualCell, threads: int | None = None) -> DualRow:
     task = parse_with_threads(cell.text, str(TASK), threads)
     motion = run_ours(task, cell.seed) if cell.method == LEARNER else run_stein(task, cell)
     change = task.simulation.changes[0].at_s
-    before = [one for one in motion.errors if one[0] < change]
-    after = [one for one in motion.errors if one[0] >= change]
+    before = [sample for sample in motion.errors if sample[0] < change]
+    after = [sample for sample in motion.errors if sample[0] >= change]
     return DualRow(
         **computed(cell, began),
         success_before=_is_held(task, before),
@@ -148,7 +148,7 @@ def _follow(task: Task, motion: DualMotion, change: float) -> dict[str, DualPara
     """Return how the beliefs follow each parameter."""
     stamps = np.array([stamp for stamp, _ in motion.beliefs])
     truth = truth_at(motion.truths, stamps)
-    end, found = stamps[-1], {}
+    end, result = stamps[-1], {}
     phases = (SETTLING_S, change), (change + SETTLING_S, np.inf)
     for i, parameter in enumerate(task.parameters):
         rows = np.array([summarize(belief, i) for _, belief in motion.beliefs])
@@ -162,8 +162,8 @@ def _follow(task: Task, motion: DualMotion, change: float) -> dict[str, DualPara
         )
         times = np.arange(EVERY_S, end, EVERY_S)
         shown = error[np.searchsorted(stamps, times)]
-        found[parameter.name] = DualParameter(
+        result[parameter.name] = DualParameter(
             inside_before, inside_after, error_before, error_after,
             recovery_time(stamps, inside, change), tuple(shown.tolist()),
         )  # fmt: skip
-    return found
+    return result

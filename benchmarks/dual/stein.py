@@ -75,7 +75,7 @@ class SteinParameters:
         self._mean, self._scale = draws.mean(axis=0), draws.std(axis=0)
         chosen = self._rng.choice(len(draws), PARTICLES, replace=False)
         self.x = (draws[chosen] - self._mean) / self._scale  # a bandwidth holds for all columns
-        bounds = np.array([(one.lower, one.upper) for one in task.parameters])
+        bounds = np.array([(parameter.lower, parameter.upper) for parameter in task.parameters])
         self._low, self._high = (np.log(bounds.T) - self._mean) / self._scale
         self._dt = task.simulation.timestep_s
         count = PARTICLES * (1 + len(task.parameters))

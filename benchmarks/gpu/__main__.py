@@ -98,10 +98,10 @@ def find_python(venv: Path, runner: Runner, module: str = 'mujoco_warp') -> str 
     """Return an interpreter that has MuJoCo Warp; make its environment if there is none."""
     inside = str(venv / 'bin' / 'python')
     for python in (inside, sys.executable):
-        found = shutil.which(python) and subprocess.run(
+        probe = shutil.which(python) and subprocess.run(
             [python, '-c', f'import {module}, mujoco, yaml'], capture_output=True, check=False
         )
-        if found and found.returncode == 0:
+        if probe and probe.returncode == 0:
             return python
     made = runner.run('setup', [sys.executable, '-m', 'venv', str(venv)], 60.0)
     pip = [inside, '-m', 'pip', 'install', '--quiet', '--editable', '.[warp]']

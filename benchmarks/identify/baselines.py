@@ -98,11 +98,13 @@ def stepwise(x: Array, y: Array) -> Array:
     (count, width), chosen = x.shape, list[int]()
     for _ in range(2 * width):
         basis = np.linalg.qr(x[:, chosen])[0]
-        left, others = y - basis @ (basis.T @ y), x - basis @ (basis.T @ x)
-        size = np.sum(others**2, axis=0)
-        gain = np.where(size > _RANK * count, (left @ others) ** 2 / np.maximum(size, _RANK), 0.0)
+        residual, candidates = y - basis @ (basis.T @ y), x - basis @ (basis.T @ x)
+        size = np.sum(candidates**2, axis=0)
+        gain = np.where(
+            size > _RANK * count, (residual @ candidates) ** 2 / np.maximum(size, _RANK), 0.0
+        )
         best = int(np.argmax(gain))
-        noise = (left @ left - gain[best]) / max(count - len(chosen) - 1, 1)
+        noise = (residual @ residual - gain[best]) / max(count - len(chosen) - 1, 1)
         if gain[best] < max(ENTER * noise, _RANK**2 * count):
             break
         chosen.append(best)

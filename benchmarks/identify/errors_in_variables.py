@@ -39,8 +39,8 @@ def regress(x: Array, y: Array) -> tuple[Array, bool]:
     scale = np.sqrt(np.mean(np.column_stack([x[:, columns], y]) ** 2, axis=0))
     both = np.column_stack([x[:, columns], y]) / scale
     correlation = both.T @ both / len(x)
-    others = np.abs(correlation - np.eye(len(correlation)))[:-1]
-    relevant = np.flatnonzero(others.max(axis=1) * np.sqrt(len(x)) > _RELEVANT)
+    off_diagonal = np.abs(correlation - np.eye(len(correlation)))[:-1]
+    relevant = np.flatnonzero(off_diagonal.max(axis=1) * np.sqrt(len(x)) > _RELEVANT)
     score, correlation = correlation[relevant, -1], correlation[np.ix_(relevant, relevant)]
     best, most = np.zeros(len(relevant)), max(float(np.linalg.eigvalsh(correlation)[0]), 0.0)
     for share in np.linspace(0.0, most, _SHARES):

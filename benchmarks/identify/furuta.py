@@ -67,15 +67,15 @@ def rollout_error(plant: Plant, theta: Array, motion: Motion) -> float:
 
 def errors_of(fit: StatesEstimate) -> dict[str, float]:
     """Return the largest error of each kind of parameter that was found, and of the states."""
-    truth, found = pendulums.FURUTA_TRUTH, np.array(fit.knowledge) == 'found'
+    truth, identified = pendulums.FURUTA_TRUTH, np.array(fit.knowledge) == 'found'
     errors, unit = np.abs(fit.theta - truth), 0.01 * truth  # percent
     unit[_GROUPS['tilt']] = 1e-3  # rad
     largest = {
-        name: float(np.max(errors[of][found[of]] / unit[of][found[of]]))
+        name: float(np.max(errors[of][identified[of]] / unit[of][identified[of]]))
         for name, of in _GROUPS.items()
-        if found[of].any()
+        if identified[of].any()
     }
-    outside = (errors > _INTERVAL_SD * fit.uncertainty.sd)[found]
+    outside = (errors > _INTERVAL_SD * fit.uncertainty.sd)[identified]
     deviation = fit.solution.qpos - fit.motion.qpos
     return {
         'gain': float(errors[-1] / unit[-1]),  # also if it was not found
@@ -98,8 +98,10 @@ def measure(case: str, method: str, seed: int) -> Values:
         theta[:-1] = fit.theta[:-1]
         if kind != 'release':  # which does not excite the gain; the paper takes it as known, too
             theta[-1] = fit.theta[-1]
-    others = {other: record(case.replace(kind, other), seed) for other in RECORDINGS}
-    return values | {name: rollout_error(plant, theta, other) for name, other in others.items()}
+    recordings = {other: record(case.replace(kind, other), seed) for other in RECORDINGS}
+    return values | {
+        name: rollout_error(plant, theta, other) for name, other in recordings.items()
+    }
 
 
 _MEASURES = {

@@ -36,8 +36,8 @@ def draw(case: str, seed: int, rows: int = ROWS) -> list[tuple[Array, Array]]:
         t = rng.standard_normal((rows, len(TRUE))) @ np.linalg.cholesky(covariance).T
         x = t + noise * input_sd * rng.standard_normal(t.shape)
         y = t @ TRUE + noise * output_sd * rng.standard_normal(rows)
-        others = rng.standard_normal((rows, INPUTS - len(TRUE) - redundant))
-        sets.append((np.hstack([x, x @ combinations.T, others]), y))
+        irrelevant = rng.standard_normal((rows, INPUTS - len(TRUE) - redundant))
+        sets.append((np.hstack([x, x @ combinations.T, irrelevant]), y))
     return sets
 
 

@@ -118,4 +118,4 @@ def prediction_errors(task: Task, model: Ensemble, truth: Array, seed: int) -> t
     (column,) = np.flatnonzero(task.model.jnt_type == scene.HINGE)
     predicted = records.fields['qpos'][0, :, steps * task.planner.substeps - 1, column]
     errors = np.abs(predicted - motion.states.qpos[:, steps, column].T)
-    return tuple(float(one) for one in np.median(errors, axis=1))
+    return tuple(float(median) for median in np.median(errors, axis=1))

@@ -133,7 +133,7 @@ def train(
     for a, b in zip(sizes, sizes[1:], strict=False):
         weight = rng.standard_normal((a, b)) / np.sqrt(a)
         layers += [weight.astype(np.float32), np.zeros(b, dtype=np.float32)]
-    mean, square = ([np.zeros_like(one) for one in layers] for _ in range(2))
+    mean, square = ([np.zeros_like(layer) for layer in layers] for _ in range(2))
     best, least = layers, np.inf
     for n in range(1, updates + 1):
         rows = rng.integers(0, len(data[0]), BATCH)
@@ -178,7 +178,7 @@ class LearnedModel(Ensemble):
         for control in np.moveaxis(means, 2, 0):
             state = self._network.step(state, control)
             states.append(state)
-        ends = State(*(np.stack(one, axis=2) for one in zip(*states, strict=True)))
+        ends = State(*(np.stack(values, axis=2) for values in zip(*states, strict=True)))
         fields = {
             name: np.concatenate([np.repeat(x, self._substeps, axis=2), x[:, :, -1:]], axis=2)
             for name, x in ends._asdict().items()

@@ -74,8 +74,8 @@ def _row(cell: Cell, task: Task, trace: Trace, prior: Belief, began: float) -> R
         parameters=estimates(task, trace.truth, beliefs[-1][1]),
         course=course,
         attempts=tuple(
-            AttemptResult(float(one.end), bool(one.reached), bool(one.lost))
-            for one in trace.attempts
+            AttemptResult(float(attempt.end), bool(attempt.reached), bool(attempt.lost))
+            for attempt in trace.attempts
         ),
         diverged=trace.diverged,
         degenerate=trace.degenerate,

@@ -64,9 +64,9 @@ def share_of_kind(task: Task, joint: UncertainJoint, belief: Belief, truth: Arra
     return min(float(np.exp(belief.log_weights) @ (believed == true[0])), 1.0)
 
 
-def angle(one: Array, other: Array) -> float:
+def angle(a: Array, b: Array) -> float:
     """Return the angle [rad] between two axes, from 0 to pi / 2: signs do not count."""
-    return float(np.arctan2(np.linalg.norm(np.cross(one, other)), abs(one @ other)))
+    return float(np.arctan2(np.linalg.norm(np.cross(a, b)), abs(a @ b)))
 
 
 def comparable(task: Task, theta: Array, truth: Array) -> Array:

@@ -225,8 +225,8 @@ def as_json(summary: Summary) -> dict[str, Any]:
         ],
         'risk': {
             task: {
-                name: {**means.plain(one.success), 'time_s': one.time_s}
-                for name, one in of.items()
+                name: {**means.plain(outcome.success), 'time_s': outcome.time_s}
+                for name, outcome in of.items()
             }
             for task, of in summary.risk.items()
         },

@@ -131,10 +131,10 @@ def _nominal(task: Task, _seed: int) -> Array:
 
 def _wrong(task: Task, _seed: int) -> Array:
     wrong = task.simulation.wrong
-    missing = [one.name for one in task.parameters if one.name not in wrong]
+    missing = [parameter.name for parameter in task.parameters if parameter.name not in wrong]
     if missing:
         raise ConfigError(f'{task.name}: simulation: wrong: no value of {", ".join(missing)}')
-    return np.array([wrong[one.name] for one in task.parameters])
+    return np.array([wrong[parameter.name] for parameter in task.parameters])
 
 
 def _drawn(task: Task, seed: int) -> Array:

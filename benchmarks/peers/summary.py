@@ -76,18 +76,20 @@ def _difference(learners: Sequence[PeerRow], rows: Sequence[PeerRow], name: str)
     """Return the mean difference in runs with the same seed; None without one, or of the same."""
     own = {row.seed: row for row in rows}
     pairs = [(row, own[row.seed]) for row in learners if row.seed in own]
-    found = [getattr(one, name) - getattr(other, name) for one, other in pairs if one is not other]
-    return if_any(means.mean, found)
+    differences = [
+        getattr(row, name) - getattr(other, name) for row, other in pairs if row is not other
+    ]
+    return if_any(means.mean, differences)
 
 
 def lines(groups: Sequence[PeerSummary]) -> Iterable[str]:
     """Yield the most important numbers, one line per group, below the task and the world."""
     for (task, world), planners in grouped(groups, 'task', 'world').items():
         yield f'\n{task}, {world}'
-        for one in planners:
+        for group in planners:
             yield (
-                f'{one.planner:15} reward {one.reward}  success {one.success}  '
-                f'{one.plan_ms.median:.2f} ms, {one.ratio.median:.2f} x stepping'
+                f'{group.planner:15} reward {group.reward}  success {group.success}  '
+                f'{group.plan_ms.median:.2f} ms, {group.ratio.median:.2f} x stepping'
             )
 
 
@@ -119,7 +121,7 @@ def rewards(groups: Sequence[PeerSummary], duration_s: float) -> Figure:
     figure = Figure(figsize=(WIDTH, HEIGHT), layout='constrained')
     axes = figure.subplots(1, len(worlds), sharey=True, squeeze=False)[0]
     for axis, world in zip(axes, worlds, strict=True):
-        for group in (one for one in groups if one.world == world):
+        for group in (group for group in groups if group.world == world):
             again, index = divmod(planners.index(group.planner), len(SERIES))
             color, style = SERIES[index], '--' if again else '-'
             count = len(group.rewards)
@@ -149,9 +151,10 @@ def ratios(groups: Sequence[PeerSummary]) -> Figure:
     figure = Figure(figsize=(WIDTH, HEIGHT), layout='constrained')
     axis = figure.subplots()
     for i, task in enumerate(tasks):
-        for group in (one for one in groups if one.task == task):
+        of_task = [group for group in groups if group.task == task]
+        for group in of_task:
             x = planners.index(group.planner) + 0.25 * (i - 0.5 * (len(tasks) - 1))
-            label = task if group is next(one for one in groups if one.task == task) else None
+            label = task if group is of_task[0] else None
             axis.plot(x, group.ratio.median, 'o', color=SERIES[i], label=label)
     axis.axhline(1.0, color=INK, linestyle='--', linewidth=1.0)
     axis.set_xticks(range(len(planners)), [name.replace('-', '-\n') for name in planners])

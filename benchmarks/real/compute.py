@@ -46,12 +46,12 @@ _SAMPLES = 40
 def compute(cell: RealCell, threads: int = 0) -> RealRow:
     """Return the row of a cell; a method that refuses the recording is a result, too."""
     began, refused = time.perf_counter(), ''
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     try:
-        found = (_of_tosses if cell.dataset == 'cube' else _of_motion)(cell, threads)
+        results = (_of_tosses if cell.dataset == 'cube' else _of_motion)(cell, threads)
     except IdentificationError as error:
         refused = re.sub(r'\S*/', '', str(error), count=1)  # without the temporary folder
-    return RealRow(**computed(cell, began), refused=refused, **found)
+    return RealRow(**computed(cell, began), refused=refused, **results)
 
 
 def _of_motion(cell: RealCell, threads: int) -> dict[str, Any]:
@@ -82,17 +82,17 @@ def _of_belief(cell: RealCell, plant: Plant, recording: Recording, threads: int)
     known = online.JointStates(*(getattr(states, field.name)[:count] for field in fields(states)))
     sd = online.noise(known)
     task = online.make_task(plant, known, sd, cell.method == 'belief-constant')
-    found = online.replay(task, known, sd)
-    samples = found.snapshots[-1].theta
+    replayed = online.replay(task, known, sd)
+    samples = replayed.snapshots[-1].theta
     settling = online.settling_scores(
-        found, float(known.time[0]), lambda theta: dataset.quantities(plant.at(theta))
+        replayed, float(known.time[0]), lambda theta: dataset.quantities(plant.at(theta))
     )
     chosen = samples[:: len(samples) // _SAMPLES]
     return {
-        'scores': settling | online.prediction_scores(task, found, known),
+        'scores': settling | online.prediction_scores(task, replayed, known),
         'quantities': _quantities(dataset, plant, cell.data, samples),
         'forecasts': _forecasts(plant, recording, chosen, threads),
-        'flags': found.flags,
+        'flags': replayed.flags,
     }
 
 
@@ -100,15 +100,15 @@ def _of_tosses(cell: RealCell, threads: int) -> dict[str, Any]:
     """Return what tosses show, and how well others are forecast."""
     dataset = DATASETS[cell.dataset]
     learned, later = tosses_of(cell.data)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     if cell.method in cell.data.models:
         plant, samples = _published(cell)
     else:
         plant = Plant.from_file(ASSETS / dataset.model)
         samples = tosses.estimate(plant, learned, threads=threads)
-        found['quantities'] = _quantities(dataset, plant, cell.data, samples)
+        results['quantities'] = _quantities(dataset, plant, cell.data, samples)
     scores = toss_forecasts.scores(plant, samples[:_SAMPLES], learned, later, threads=threads)
-    return {**found, 'scores': scores}
+    return {**results, 'scores': scores}
 
 
 def _published(cell: RealCell) -> tuple[Plant, Array]:
@@ -119,12 +119,12 @@ def _published(cell: RealCell) -> tuple[Plant, Array]:
     return plant, np.tile(theta, (_SAMPLES, 1))
 
 
-def _as_recording(one: RealRecording) -> Recording:
+def _as_recording(recording: RealRecording) -> Recording:
     """Return the recording as `emppi identify` reads it from a table."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f'{one.name}.csv'
-        rows = np.column_stack(list(one.columns.values()))
-        header = ','.join(one.columns)
+        path = Path(folder) / f'{recording.name}.csv'
+        rows = np.column_stack(list(recording.columns.values()))
+        header = ','.join(recording.columns)
         np.savetxt(path, rows, delimiter=',', header=header, comments='', fmt='%.12g')
         return read_recording([path])
 
@@ -140,13 +140,13 @@ def _quantities(
 ) -> dict[str, Estimate]:
     """Return mean and 90 % interval of each quantity over samples (n, P)."""
     each = [dataset.quantities(plant.at(theta)) for theta in samples]
-    found = {}
+    estimates = {}
     for name in dataset.units:
-        values = np.array([one[name] for one in each])
+        values = np.array([quantities[name] for quantities in each])
         low, high = np.quantile(values, [0.05, 0.95])
         published = recording.published.get(name)
-        found[name] = Estimate(float(values.mean()), float(low), float(high), published)
-    return found
+        estimates[name] = Estimate(float(values.mean()), float(low), float(high), published)
+    return estimates
 
 
 def _forecasts(
@@ -177,9 +177,9 @@ def _noise(plant: Plant, known: Motion, theta: Array, length: int, threads: int)
     return estimation.estimate(fixed, known, cut, np.empty(0), starts, threads, 15).scale
 
 
-def _errors(one: HeldOutForecast, noisy: HeldOutForecast | None) -> dict[str, ForecastError]:
-    apart = np.median(one.forecast, axis=0) - one.measured
-    shares = forecast.inside(one)
+def _errors(held_out: HeldOutForecast, noisy: HeldOutForecast | None) -> dict[str, ForecastError]:
+    apart = np.median(held_out.forecast, axis=0) - held_out.measured
+    shares = forecast.inside(held_out)
     noisy_shares = [None] * len(shares) if noisy is None else forecast.inside(noisy)
     return {
         name: ForecastError(
@@ -188,7 +188,7 @@ def _errors(one: HeldOutForecast, noisy: HeldOutForecast | None) -> dict[str, Fo
             shares[i],
             noisy_shares[i],
         )
-        for i, (name, _) in enumerate(one.quantities)
+        for i, (name, _) in enumerate(held_out.quantities)
     }
 
 
@@ -199,8 +199,9 @@ def disagreement(rows: Sequence[RealRow], name: str) -> float:
     It is the root mean square of their deviations from the weighted mean, in standard deviations:
     1 if they are as far apart as their intervals say.
     """
-    found = [row.quantities[name] for row in rows]
-    values = np.array([one.value for one in found])
-    sd = np.array([(one.high - one.low) / 3.29 for one in found])  # of a normal distribution
+    estimates = [row.quantities[name] for row in rows]
+    values = np.array([estimate.value for estimate in estimates])
+    widths = np.array([estimate.high - estimate.low for estimate in estimates])
+    sd = widths / 3.29  # of a normal distribution
     mean = np.average(values, weights=sd**-2)
     return float(np.sqrt(np.sum(((values - mean) / sd) ** 2) / max(len(values) - 1, 1)))

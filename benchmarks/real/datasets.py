@@ -179,10 +179,10 @@ def _parameters_of_arm(given: Mapping[str, float]) -> dict[str, float]:
 
     Rotors turn with their joints only; their coupling through the structure is left out.
     """
-    found: dict[str, float] = {}
+    parameters: dict[str, float] = {}
     for link, joint, i in (('upper', 'shoulder', '1'), ('lower', 'elbow', '2')):
         mass, centre = given[f'm{i}'], given[f'r{i}']
-        found |= {
+        parameters |= {
             f'{link}_mass': mass,
             f'{link}_centre': centre,
             f'{link}_inertia': given[f'I{i}'] - mass * centre**2,
@@ -190,16 +190,16 @@ def _parameters_of_arm(given: Mapping[str, float]) -> dict[str, float]:
             f'{joint}_damping': given[f'b{i}'],
             f'{joint}_friction': given[f'cf{i}'],
         }
-    return found
+    return parameters
 
 
 def _read_yaml(path: Path) -> Mapping[str, float]:
     """Return the numbers in a YAML file."""
     try:
-        found: dict[str, Any] = yaml.safe_load(path.read_text(encoding='utf-8'))
+        numbers: dict[str, Any] = yaml.safe_load(path.read_text(encoding='utf-8'))
     except OSError as error:
         raise BenchError(f'{path}: cannot be read: {error.strerror}') from None
-    return found
+    return numbers
 
 
 def _of_arm(model: mujoco.MjModel) -> Mapping[str, float]:
@@ -207,7 +207,7 @@ def _of_arm(model: mujoco.MjModel) -> Mapping[str, float]:
     upper, lower = model.body('upper'), model.body('lower')
     reach = float(lower.pos[0])
     moment = float(lower.mass[0] * lower.ipos[0])
-    found = {
+    quantities = {
         'upper first moment': float(upper.mass[0] * upper.ipos[0] + lower.mass[0] * reach),
         'upper moment of inertia': float(
             upper.inertia[2] + upper.mass[0] * upper.ipos[0] ** 2 + lower.mass[0] * reach**2
@@ -216,16 +216,16 @@ def _of_arm(model: mujoco.MjModel) -> Mapping[str, float]:
         'lower moment of inertia': float(lower.inertia[2] + lower.ipos[0] * moment),
     }
     for name in ('shoulder', 'elbow'):
-        found[f'{name} damping'] = float(model.joint(name).damping[0])
-        found[f'{name} dry friction'] = float(model.joint(name).frictionloss[0])
-    return found
+        quantities[f'{name} damping'] = float(model.joint(name).damping[0])
+        quantities[f'{name} dry friction'] = float(model.joint(name).frictionloss[0])
+    return quantities
 
 
 def _cube(folder: Path) -> Iterator[RealRecording]:
     """Yield tosses of a cube twice: each time, every other one is held out."""
     rows = [_load(path, 13, skip=1) for path in _files(folder, '*.csv.gz')]
     table = np.concatenate(rows)
-    toss = np.repeat(np.arange(len(rows)), [len(one) for one in rows])
+    toss = np.repeat(np.arange(len(rows)), list(map(len, rows)))
     ratio = tosses.damping_ratio(_CUBE_RESTITUTION)
     table[:, [0, 1, 2, 7, 8, 9]] *= HALF_WIDTH_M
     for half in (0, 1):
@@ -272,10 +272,10 @@ def _of_cube(model: mujoco.MjModel) -> Mapping[str, float]:
 
 def _files(folder: Path, pattern: str) -> list[Path]:
     """Return the files of a data set in order; BenchError if there are none."""
-    found = sorted(folder.glob(pattern), key=lambda path: (len(path.name), path.name))
-    if not found:
+    files = sorted(folder.glob(pattern), key=lambda path: (len(path.name), path.name))
+    if not files:
         raise BenchError(f'{folder}: found no {pattern}')
-    return found
+    return files
 
 
 def _load(path: Path, columns: int, skip: int = 0) -> Array:

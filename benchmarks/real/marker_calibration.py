@@ -35,8 +35,8 @@ def find_offsets(pixels: Array) -> MarkerOffsets:
         lengths = _lengths(_axes(_points(pixels), _offsets(unknown)))
         return np.concatenate([lengths[0] - unknown[6], lengths[1] - unknown[7]])
 
-    found = least_squares(residuals, start, loss='soft_l1', f_scale=_OUTLIER_PX)
-    return _offsets(found.x)
+    solution = least_squares(residuals, start, loss='soft_l1', f_scale=_OUTLIER_PX)
+    return _offsets(solution.x)
 
 
 def link_angles(pixels: Array, offsets: MarkerOffsets) -> tuple[Array, Array]:

@@ -176,13 +176,13 @@ def replay(task: Task, states: JointStates, sd: Array, seed: int = 0) -> BeliefR
     if not snapshots:
         raise IdentificationError(f'the belief was never updated: {session.error or "too short"}')
     judgement = session.filter.judgement
-    found = {
+    flagged = {
         'misfit': session.filter.monitor.misfit,
         'outside of its prior': judgement.out_of_prior,
         'not identifiable': judgement.unidentifiable,
         'collapsed': judgement.collapsed,
     }
-    flags = tuple(f'{what}: {", ".join(names)}' for what, names in found.items() if names)
+    flags = tuple(f'{what}: {", ".join(names)}' for what, names in flagged.items() if names)
     return BeliefReplay(snapshots, flags, sd)
 
 
@@ -209,14 +209,14 @@ def settling(stamps: Array, low: Array, high: Array, final: float) -> float | No
 
 
 def settling_scores(
-    found: BeliefReplay, begin: float, quantities: Callable[[Array], Mapping[str, float]]
+    replayed: BeliefReplay, begin: float, quantities: Callable[[Array], Mapping[str, float]]
 ) -> dict[str, Score]:
     """Return the settling time of each quantity, a function of parameters (P,)."""
-    stamps = np.array([one.stamp - begin for one in found.snapshots])
-    values = [[quantities(theta) for theta in one.theta] for one in found.snapshots]
+    stamps = np.array([snapshot.stamp - begin for snapshot in replayed.snapshots])
+    values = [[quantities(theta) for theta in snapshot.theta] for snapshot in replayed.snapshots]
     scores = {}
     for name in values[0][0]:
-        each = np.array([[one[name] for one in row] for row in values])
+        each = np.array([[sample[name] for sample in row] for row in values])
         low, high = np.quantile(each, [0.05, 0.95], axis=1)
         when = settling(stamps, low, high, float(each[-1].mean()))
         scores[f'{name}: settles after'] = Score(when, 's')
@@ -224,7 +224,7 @@ def settling_scores(
 
 
 def prediction_scores(
-    task: Task, found: BeliefReplay, states: JointStates, seed: int = 0
+    task: Task, replayed: BeliefReplay, states: JointStates, seed: int = 0
 ) -> dict[str, Score]:
     """
     Return the share of positions inside the 90 % bands of predictions, by horizon and joint.
@@ -237,21 +237,22 @@ def prediction_scores(
     predictor = Predictor(task, PARTICLES, task.planner.threads)
     dof = task.belief.likelihood.learned_dof
     inside: dict[float, list[Bools]] = {horizon: [] for horizon in HORIZONS_S}
-    for one in found.snapshots:
-        if one.stamp < states.time[0] + _LEARNING_S:
+    for snapshot in replayed.snapshots:
+        if snapshot.stamp < states.time[0] + _LEARNING_S:
             continue
-        predictor.write(one.theta)
-        sd = one.scale * found.sd[:, None]
+        predictor.write(snapshot.theta)
+        sd = snapshot.scale * replayed.sd[:, None]
         now = (
-            _at(states.time, values, one.stamp) for values in (states.position, states.velocity)
+            _at(states.time, values, snapshot.stamp)
+            for values in (states.position, states.velocity)
         )
         apart = sd[:, None] * rng.standard_normal((2, PARTICLES, sd.shape[1]))
         start = State(*(values + noises for values, noises in zip(now, apart, strict=True)))
         for horizon, hits in inside.items():
-            end = one.stamp + horizon
+            end = snapshot.stamp + horizon
             if end > states.time[-1]:
                 continue
-            q = predictor.predict((one.stamp, start), end, commands).qpos
+            q = predictor.predict((snapshot.stamp, start), end, commands).qpos
             q = q + sd[0] * rng.standard_t(dof, q.shape)
             low, high = np.quantile(q, [0.05, 0.95], axis=0)
             measured = _at(states.time, states.position, end)

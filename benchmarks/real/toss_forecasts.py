@@ -39,19 +39,19 @@ def scores(
     draws = np.random.default_rng(seed).standard_t(toss.FREEDOM, (_DRAWS, *rest.shape))
     places = (rest + scale * draws).reshape(-1, *rest.shape[1:])
     low, high = np.quantile(places, [0.05, 0.95], axis=0)
-    found = dict(_errors(point, held))
+    result = dict(_errors(point, held))
     inside = (low <= held.last[:, :2]) & (held.last[:, :2] <= high)
-    found['rests inside the 90 % bands'] = score_share(inside.ravel())
+    result['rests inside the 90 % bands'] = score_share(inside.ravel())
     rebounds = {'recorded': rebound(held, held.poses), 'forecast': rebound(held, point)}
     speed = rebound_speed(held)
-    for name, one in rebounds.items():
-        typical = statistics.median(one.tolist())
-        found[f'rebound, {name}'] = Score(typical.median, '', typical.low, typical.high)
-        slope = theilslopes(one, speed)
-        found[f'its change with speed, {name}'] = Score(
+    for name, ratios in rebounds.items():
+        typical = statistics.median(ratios.tolist())
+        result[f'rebound, {name}'] = Score(typical.median, '', typical.low, typical.high)
+        slope = theilslopes(ratios, speed)
+        result[f'its change with speed, {name}'] = Score(
             float(slope.slope), 's/m', float(slope.low_slope), float(slope.high_slope)
         )
-    return found
+    return result
 
 
 def _errors(point: Array, held: Tosses) -> Mapping[str, Score]:
@@ -62,16 +62,16 @@ def _errors(point: Array, held: Tosses) -> Mapping[str, Score]:
         'position error': (np.linalg.norm(moved, axis=-1) * _PER_WIDTH, '% of the width'),
         'rotation error': (np.degrees(np.linalg.norm(turned, axis=-1)), 'deg'),
     }
-    found = {}
+    result = {}
     for name, (size, unit) in sizes.items():
-        found[name] = _mean((size * weights).sum(axis=1), unit)
-        found[f'{name} at rest'] = _mean(size[:, -1], unit)
+        result[name] = _mean((size * weights).sum(axis=1), unit)
+        result[f'{name} at rest'] = _mean(size[:, -1], unit)
     for name, poses in (('penetration', point), ('penetration, recorded', held.poses)):
         depth = np.maximum(-toss.lowest_corner(poses), 0.0) * _PER_WIDTH
-        found[name] = _mean((depth * weights).sum(axis=1), '% of the width')
+        result[name] = _mean((depth * weights).sum(axis=1), '% of the width')
     cosine = np.sum(_down(point[:, -1]) * _down(held.last), axis=1)
-    found['lands on the right face'] = score_share(cosine > _SAME_FACE)
-    return found
+    result['lands on the right face'] = score_share(cosine > _SAME_FACE)
+    return result
 
 
 def _down(poses: Array) -> Array:
@@ -106,5 +106,5 @@ def _corner_speeds(poses: Array, contact: npt.NDArray[np.intp]) -> tuple[Array, 
 
 
 def _mean(values: Array, unit: str) -> Score:
-    one = means.mean(values.tolist())
-    return Score(one.mean, unit, one.low, one.high)
+    mean = means.mean(values.tolist())
+    return Score(mean.mean, unit, mean.low, mean.high)

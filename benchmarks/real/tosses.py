@@ -96,8 +96,8 @@ def simulate(plant: Plant, thetas: Array, starts: State, length: int, threads: i
         part = np.minimum(np.arange(begin, begin + models), count - 1)  # the last one fills up
         ensemble.write(thetas[part])
         records = ensemble.rollout(State(first[part], speeds[part]), controls, ('qpos',))
-        found = records.fields['qpos'][:, :, SUBSTEPS - 1 :: SUBSTEPS]
-        poses[part, :, 1:] = np.where(records.diverged[..., None, None], np.nan, found)
+        simulated = records.fields['qpos'][:, :, SUBSTEPS - 1 :: SUBSTEPS]
+        poses[part, :, 1:] = np.where(records.diverged[..., None, None], np.nan, simulated)
     return poses
 
 
@@ -140,16 +140,16 @@ def estimate(plant: Plant, tosses: Tosses, seed: int = 0, threads: int = 0) -> A
     priors = [Prior('uniform', lower=p.lower, upper=p.upper) for p in plant.parameters]
     drawn = distributions.sample(plant.parameters, priors, _FIRST_DRAWS, rng)
     length = tosses.poses.shape[1]
-    found = np.concatenate([  # in parts, for memory
+    sizes = np.concatenate([  # in parts, for memory
         _sizes(simulate(plant, part, tosses.starts, length, threads), tosses)
         for part in np.split(drawn, len(drawn) // _CHUNK)
     ])  # fmt: skip
-    found[~np.isfinite(found)] = np.inf
-    typical = np.median(found, axis=(2, 3))
+    sizes[~np.isfinite(sizes)] = np.inf
+    typical = np.median(sizes, axis=(2, 3))
     if not np.isfinite(typical).all(axis=1).any():
         raise IdentificationError('all simulations diverge')
     best = np.argmin(np.sum(typical / np.median(typical, axis=0), axis=1))
-    scale = np.maximum(np.median(found[best], axis=1) / np.sqrt(3.0), [[one] for one in _SMALLEST])
+    scale = np.maximum(np.median(sizes[best], axis=1) / np.sqrt(3.0), np.c_[_SMALLEST])
 
     def log_likelihood(thetas: Array) -> Array:
         poses = simulate(plant, thetas, tosses.starts, length, threads)
@@ -161,9 +161,8 @@ def estimate(plant: Plant, tosses: Tosses, seed: int = 0, threads: int = 0) -> A
 
 def _sizes(poses: Array, tosses: Tosses) -> Array:
     """Return the lengths (N, 2, T, L) of the errors of positions and rotations."""
-    return np.stack(
-        [np.linalg.norm(one, axis=-1) for one in _finite_errors(poses, tosses)], axis=1
-    )
+    both = _finite_errors(poses, tosses)
+    return np.stack([np.linalg.norm(error, axis=-1) for error in both], axis=1)
 
 
 def _finite_errors(poses: Array, tosses: Tosses) -> tuple[Array, Array]:
@@ -182,8 +181,8 @@ def log_likelihoods(poses: Array, tosses: Tosses, scale: Array) -> Array:
     """
     total = np.zeros(poses.shape[:2])
     weights = tosses.seen / tosses.rows[:, None]
-    for one, width in zip(_finite_errors(poses, tosses), scale, strict=True):
-        density = np.log1p((one / width[:, None]) ** 2 / FREEDOM).sum(axis=-1)
+    for error, width in zip(_finite_errors(poses, tosses), scale, strict=True):
+        density = np.log1p((error / width[:, None]) ** 2 / FREEDOM).sum(axis=-1)
         total -= 0.5 * (FREEDOM + 1.0) * (weights * density).sum(axis=-1)
     return np.where(np.isnan(total), -np.inf, total)
 

@@ -65,20 +65,20 @@ def _run(cell: RobustnessCell, run_graph: RunGraph) -> RobustnessRow:
     if not SWEEPS[cell.sweep].real_time_priority:
         forbid_real_time_priority()
     limit = parse_task(cell.text, cell.task).file.duration_s
-    found: dict[str, Any] = {'success': False, 'time_s': limit}
+    results: dict[str, Any] = {'success': False, 'time_s': limit}
     try:
         summary, _ = run_graph(cell.task, limit, cell.seed)
     except EmppiError:
-        found['fault'] = NO_RUN
+        results['fault'] = NO_RUN
     else:
         if summary['success']:
-            found = {'success': True, 'time_s': summary['time_s']}
-        found |= {
+            results = {'success': True, 'time_s': summary['time_s']}
+        results |= {
             'fault': summary['bridge_fault_code'],
             'missed': summary['deadline_misses'],
             'holds': summary['bridge_holds'],
         }
-    return RobustnessRow(**computed(cell, began), **found, limit_s=limit)
+    return RobustnessRow(**computed(cell, began), **results, limit_s=limit)
 
 
 def forbid_real_time_priority() -> None:

@@ -149,14 +149,14 @@ def _map(
         i, j = int(np.searchsorted(grids[0], x)), int(np.searchsorted(grids[1], y))
         shares[i, j] = 100.0 * share.rate
         axis.text(x, y, f'{shares[i, j]:.0f}', ha='center', va='center', color=INK)
-    edges = [_edges(grid, one.logarithmic) for grid, one in zip(grids, along, strict=True)]
+    edges = [_edges(grid, sweep.logarithmic) for grid, sweep in zip(grids, along, strict=True)]
     axis.pcolormesh(*edges, shares.T, cmap=mpl.colormaps[MAP], vmin=0.0, vmax=100.0, alpha=0.6)
-    for k, one in enumerate(along):
+    for k, sweep in enumerate(along):
         which = axis.xaxis if k == 0 else axis.yaxis
-        (axis.set_xscale if k == 0 else axis.set_yscale)('log' if one.logarithmic else 'linear')
+        (axis.set_xscale if k == 0 else axis.set_yscale)('log' if sweep.logarithmic else 'linear')
         which.set_ticks(grids[k], [f'{x:g}' for x in grids[k]])
         which.set_minor_locator(mpl.ticker.NullLocator())
-        which.set_label_text(one.label)
+        which.set_label_text(sweep.label)
     axis.grid(visible=False)
 
 

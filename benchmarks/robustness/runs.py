@@ -68,7 +68,9 @@ class RobustnessRow(RobustnessRun, Computed):
     @property
     def inside(self) -> bool | None:
         """Whether all 90 % intervals that can be judged hold the truth; None without one."""
-        judged = [one.inside for one in self.parameters.values() if one.inside is not None]
+        judged = [
+            estimate.inside for estimate in self.parameters.values() if estimate.inside is not None
+        ]
         return all(judged) if judged else None
 
 
@@ -135,7 +137,10 @@ def _summary(
 ) -> PointSummary:
     judged = [row for row in rows if row.inside is not None]
     intervals = [
-        one.inside for row in judged for one in row.parameters.values() if one.inside is not None
+        estimate.inside
+        for row in judged
+        for estimate in row.parameters.values()
+        if estimate.inside is not None
     ]
     faults = [row.fault for row in rows if row.fault]
     shown = [row.misfit_s is not None for row in judged]
@@ -160,12 +165,12 @@ def lines(groups: Sequence[PointSummary]) -> Iterable[str]:
     """Yield the most important numbers, one line per group, below the name of the sweep."""
     for (task, sweep), points in grouped(groups, 'task', 'sweep').items():
         yield f'\n{task}, {sweep}'
-        for one in points:
-            values = ' '.join(f'{value:<8g}' for value in one.values)
-            parts = [f'{values} {one.controller:10} success {one.success}']
-            if one.inside is not None:
-                parts.append(f'inside 90 %: {one.inside}')
-                parts.append(f'inside or misfit: {one.warned}')
-            if one.late is not None:
-                parts.append(f'late plans: {one.late} %, held: {one.held}')
+        for point in points:
+            values = ' '.join(f'{value:<8g}' for value in point.values)
+            parts = [f'{values} {point.controller:10} success {point.success}']
+            if point.inside is not None:
+                parts.append(f'inside 90 %: {point.inside}')
+                parts.append(f'inside or misfit: {point.warned}')
+            if point.late is not None:
+                parts.append(f'late plans: {point.late} %, held: {point.held}')
             yield '  '.join(parts)

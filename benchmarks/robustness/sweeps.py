@@ -70,10 +70,11 @@ class ParameterSweep(Sweep):
         """Return the first two parameters."""
         return tuple(
             SweepAxis(
-                one.name.replace('_', ' ') + (f' [{one.unit}]' if one.unit else ''),
-                one.lower > 0.0,
+                parameter.name.replace('_', ' ')
+                + (f' [{parameter.unit}]' if parameter.unit else ''),
+                parameter.lower > 0.0,
             )
-            for one in task.parameters[:2]
+            for parameter in task.parameters[:2]
         )
 
     def points(self, task: Task) -> list[SweepPoint]:
@@ -81,7 +82,7 @@ class ParameterSweep(Sweep):
         chosen = task.parameters[:2]
         if not chosen:
             raise ConfigError('the task has no unknown parameters')
-        names = [one.name for one in chosen]
+        names = [parameter.name for parameter in chosen]
         return [
             SweepPoint(values, World(dict(zip(names, values, strict=True))))
             for values in itertools.product(*map(_grid, chosen))

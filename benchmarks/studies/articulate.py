@@ -99,12 +99,11 @@ recordings are not part of this package: --data is a folder that contains sturm_
             for seed in selection.seeds
         ]
         data = getattr(selection.options, 'data', None)
-        for one in recordings.read(data) if data is not None else ():
-            rotation = -1.0 if np.isnan(one.rotation_deg) else one.rotation_deg
-            digest = hashlib.sha256(one.content).hexdigest()
-            cells.append(
-                ArticulationCell(REAL, 0.0, 0, one.name, one.kind, rotation, one.tracks, digest)
-            )
+        for recording in recordings.read(data) if data is not None else ():
+            rotation = -1.0 if np.isnan(recording.rotation_deg) else recording.rotation_deg
+            digest = hashlib.sha256(recording.content).hexdigest()
+            recorded = recording.name, recording.kind, rotation, recording.tracks, digest
+            cells.append(ArticulationCell(REAL, 0.0, 0, *recorded))
         return Cells(cells)
 
     @staticmethod

@@ -156,7 +156,7 @@ def _medians(groups: Sequence[Group], get: Callable[[ScoreSummary], float], digi
     return ', '.join(
         f'`{name}` {np.median(values):{digits}}'
         for name, of_name in grouped(groups, 'estimator').items()
-        if (values := [get(one.scores) for one in of_name if one.scores is not None])
+        if (values := [get(group.scores) for group in of_name if group.scores is not None])
     )
 
 
@@ -206,7 +206,7 @@ def _recovery(groups: Sequence[Group]) -> Iterable[str]:
         [group.world, 'start', name, group.estimator, recovery.time_s, recovery.soon]
         for group in groups
         if group.world in outside
-        for name, recovery in group.found.items()
+        for name, recovery in group.converged.items()
         if name in fixed[group.world]
     ]
     lines += [

@@ -76,14 +76,17 @@ class DualStudy(Study):
 def _measures(of_runs: Sequence[runs.DualParameter]) -> list[object]:
     """Return medians of errors, mean coverage, and how often an interval recovers soon."""
     errors = [
-        statistics.median([getattr(one, key) for one in of_runs])
+        statistics.median([getattr(parameter, key) for parameter in of_runs])
         for key in ('error_before', 'error_after')
     ]
     inside = [
-        statistics.mean_share([getattr(one, key) for one in of_runs])
+        statistics.mean_share([getattr(parameter, key) for parameter in of_runs])
         for key in ('inside_before', 'inside_after')
     ]
-    soon = [one.recovered_s is not None and one.recovered_s <= SOON_S for one in of_runs]
+    soon = [
+        parameter.recovered_s is not None and parameter.recovered_s <= SOON_S
+        for parameter in of_runs
+    ]
     return [*errors, *inside, statistics.share(soon)]
 
 

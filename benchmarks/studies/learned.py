@@ -84,7 +84,7 @@ def _describe(data: TrainingData) -> str:
 def _measures(rows: Sequence[LearnedRow]) -> list[object]:
     """Return success, and medians over runs of time and of errors."""
     errors = [row.errors for row in rows if row.errors is not None]
-    medians = [f'{one:.3f} rad' for one in np.median(errors, axis=0)] if errors else []
+    medians = [f'{median:.3f} rad' for median in np.median(errors, axis=0)] if errors else []
     return [
         statistics.share([row.success for row in rows]),
         f'{np.median([row.time_s for row in rows]):.2f} s',

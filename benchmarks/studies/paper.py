@@ -253,7 +253,9 @@ def _ours(file: TaskFile) -> list[object]:
 def _risk(by_task: Mapping[str, Mapping[str, SuccessAndTime]]) -> str:
     names = [n for n in MEASURES if any(n in outcomes for outcomes in by_task.values())]
     cells = {
-        task: {name: f'{one.success}; {one.time_s:.2f}' for name, one in outcomes.items()}
+        task: {
+            name: f'{outcome.success}; {outcome.time_s:.2f}' for name, outcome in outcomes.items()
+        }
         for task, outcomes in by_task.items()
     }
     return _by_task(cells, names)

@@ -90,10 +90,10 @@ an environment of its own, and runs this there.
         durations = {row.task: row.limit_s for row in rows}
         figures = summary.write_plots(groups, durations, results.folder)
         better = [*_better(groups), *_lighter(groups)]
-        against = [one for one in groups if one.behind is not None]
+        against = [group for group in groups if group.behind is not None]
         values = {
             'count': len(against),
-            'ahead': sum(one.behind.mean > 0.0 for one in against if one.behind),
+            'ahead': sum(group.behind.mean > 0.0 for group in against if group.behind),
             'better': '\n'.join(better) or 'Nowhere, as far as these runs tell.',
             'tasks': [
                 text
@@ -125,7 +125,7 @@ def _task(
     of_task = sorted({row.seed for row in rows if row.task == name})
     if of_task != sorted({row.seed for row in rows}):
         yield f'Only seeds {", ".join(map(str, of_task))}.'
-    by_world = grouped([one for one in groups if one.task == name], 'world')
+    by_world = grouped([group for group in groups if group.task == name], 'world')
     for world, planners in by_world.items():
         yield f'### {world}'
         yield _truths(rows, name, world)
@@ -168,12 +168,12 @@ def _own_engines(groups: Sequence[PeerSummary]) -> Iterable[str]:
 
 def _ratios(groups: Sequence[PeerSummary], task: str, name: str) -> dict[str, float]:
     """Return the median over worlds of a ratio, by planner; without planners that lack it."""
-    found: dict[str, list[float]] = {}
+    by_planner: dict[str, list[float]] = {}
     for group in groups:
         ratio = getattr(group, name)
         if group.task == task and ratio is not None:
-            found.setdefault(group.planner, []).append(ratio.median)
-    return {planner: statistics.median(values) for planner, values in found.items()}
+            by_planner.setdefault(group.planner, []).append(ratio.median)
+    return {planner: statistics.median(values) for planner, values in by_planner.items()}
 
 
 def _truths(rows: Sequence[PeerRow], task: str, world: str) -> str:
@@ -181,13 +181,16 @@ def _truths(rows: Sequence[PeerRow], task: str, world: str) -> str:
     learned = [row for row in rows if (row.task, row.world, row.planner) == (task, world, LEARNER)]
     sentences = []
     for name in learned[0].parameters if learned else ():
-        found = [row.parameters[name] for row in learned]
-        true = sorted({one.true for one in found})
+        estimates = [row.parameters[name] for row in learned]
+        true = sorted({estimate.true for estimate in estimates})
         span = f'{true[0]:.3g}' if len(true) == 1 else f'{true[0]:.3g} to {true[-1]:.3g}'
-        errors = sorted(abs(one.mean - one.true) / abs(one.true) for one in found)
+        errors = sorted(
+            abs(estimate.mean - estimate.true) / abs(estimate.true) for estimate in estimates
+        )
         sentences.append(
-            f'True `{name}`: {span} {found[0].unit}. The estimates of `{LEARNER}` at the end are '
-            f'off by {100 * errors[len(errors) // 2]:.1f} % in the median run, '
+            f'True `{name}`: {span} {estimates[0].unit}. '
+            f'The estimates of `{LEARNER}` at the end are off by '
+            f'{100 * errors[len(errors) // 2]:.1f} % in the median run, '
             f'{100 * errors[-1]:.1f} % in the worst.'
         )
     return ' '.join(sentences)

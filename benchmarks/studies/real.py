@@ -53,7 +53,9 @@ The recordings are not part of this package: --data is a folder with a folder fo
 
     def add_options(self, parser: Any) -> None:
         """Add the folder of the recordings, and their number."""
-        folders = ', '.join(f'{one.folder} ({one.source})' for one in DATASETS.values())
+        folders = ', '.join(
+            f'{dataset.folder} ({dataset.source})' for dataset in DATASETS.values()
+        )
         parser.add_argument(
             '--data', metavar='FOLDER', type=Path, required=True, help=f'folder with {folders}'
         )
@@ -80,11 +82,10 @@ The recordings are not part of this package: --data is a folder with a folder fo
             if not place.is_dir():
                 skipped.append(f'{name}: no folder {place} ({dataset.source})')
                 continue
-            for one in list(dataset.read(place))[:count]:
-                cells += [
-                    RealCell(name, one.name, method, one, _digest(dataset, one, method))
-                    for method in _rows(dataset, one, selection.names['methods'])
-                ]
+            for recording in list(dataset.read(place))[:count]:
+                for method in _rows(dataset, recording, selection.names['methods']):
+                    digest = _digest(dataset, recording, method)
+                    cells.append(RealCell(name, recording.name, method, recording, digest))
         if not cells:
             reasons = '; '.join(skipped) or 'no recording suits these methods'
             raise BenchError(f'--data: {reasons}')
@@ -112,7 +113,7 @@ def _answer(rows: Sequence[RealRow]) -> str:
     """Return how well each method forecasts, in one sentence for each."""
     sentences = []
     for method, own in grouped([row for row in rows if row.forecasts], 'method').items():
-        errors = [one.rms for row in own for one in row.forecasts.values()]
+        errors = [error.rms for row in own for error in row.forecasts.values()]
         sentences.append(
             f'`{method}` misses by {np.median(errors):.2g} rad in {len(own)} recordings'
         )
@@ -161,8 +162,8 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
     if refused:
         yield 'Refused:'
         yield report.bullets(refused)
-    found = [row for row in rows if not row.refused]
-    estimated = [row for row in found if row.quantities]
+    accepted = [row for row in rows if not row.refused]
+    estimated = [row for row in accepted if row.quantities]
     if estimated:
         header = [f'{quantity} [{unit}]' for quantity, unit in dataset.units.items()]
         lines = [
@@ -170,24 +171,24 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
         ]
         yield table(('recording', 'method', *header), lines)
         published = [
-            f'{quantity} {one.published:.4g}'
-            for quantity, one in estimated[0].quantities.items()
-            if one.published is not None
+            f'{quantity} {estimate.published:.4g}'
+            for quantity, estimate in estimated[0].quantities.items()
+            if estimate.published is not None
         ]
         if published:
             yield f'Published: {", ".join(published)}.'
         agreements = [line for name in dataset.together for line in _agreement(name, estimated)]
         if agreements:
             yield '\n'.join(agreements)
-    joints = list(dict.fromkeys(joint for row in found for joint in row.forecasts))
+    joints = list(dict.fromkeys(joint for row in accepted for joint in row.forecasts))
     if joints:
         columns = [f'{joint}: {what}' for joint in joints for what in ('error', 'inside 90 %')]
-        rows = [row for row in found if row.forecasts]
+        rows = [row for row in accepted if row.forecasts]
         yield table(('recording', 'method', *columns), (_errors(row, joints) for row in rows))
-    scored = [row for row in found if row.scores]
+    scored = [row for row in accepted if row.scores]
     if scored:
         yield _score_table(scored)
-    remarks = [*_overlaps(found, dataset.together or tuple(dataset.units)), *_flags(found)]
+    remarks = [*_overlaps(accepted, dataset.together or tuple(dataset.units)), *_flags(accepted)]
     if remarks:
         yield '\n'.join(remarks)
     if estimated:
@@ -197,7 +198,9 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
 
 def _score_table(rows: Sequence[RealRow]) -> str:
     """Return a table of all scores, with as few columns as possible."""
-    scores = dict.fromkeys((name, one.unit) for row in rows for name, one in row.scores.items())
+    scores = dict.fromkeys(
+        (name, score.unit) for row in rows for name, score in row.scores.items()
+    )
     heads = [f'{name} [{unit}]' if unit else name for name, unit in scores]
     cells = [[_show_score(row.scores.get(name)) for row in rows] for name, _ in scores]
     names = [f'{row.recording}, {row.method}' for row in rows]
@@ -206,10 +209,10 @@ def _score_table(rows: Sequence[RealRow]) -> str:
     return table(['', *names], ([head, *line] for head, line in zip(heads, cells, strict=True)))
 
 
-def _show(one: Estimate) -> str:
-    if one.low == one.high:
+def _show(estimate: Estimate) -> str:
+    if estimate.low == estimate.high:
         return 'not determined'
-    return f'{one.value:.4g} ({one.low:.4g} to {one.high:.4g})'
+    return f'{estimate.value:.4g} ({estimate.low:.4g} to {estimate.high:.4g})'
 
 
 def _times(rows: Sequence[RealRow]) -> Iterable[str]:
@@ -226,18 +229,18 @@ def _overlaps(rows: Sequence[RealRow], names: Sequence[str]) -> Iterable[str]:
     """Yield for how many quantities the belief's intervals overlap those of each other method."""
     for belief in BELIEFS:
         own = {row.recording: row for row in rows if row.method == belief and row.quantities}
-        others = [row for row in rows if row.method not in BELIEFS and row.recording in own]
-        for method in dict.fromkeys(row.method for row in others if row.quantities):
+        identified = [row for row in rows if row.method not in BELIEFS and row.recording in own]
+        for method in dict.fromkeys(row.method for row in identified if row.quantities):
             pairs = [
                 (own[row.recording].quantities[name], row.quantities[name])
-                for row in others
+                for row in identified
                 if row.method == method
                 for name in names
             ]
             overlaps = [
-                one.low <= other.high and other.low <= one.high
-                for one, other in pairs
-                if one.low < one.high and other.low < other.high
+                estimate.low <= other.high and other.low <= estimate.high
+                for estimate, other in pairs
+                if estimate.low < estimate.high and other.low < other.high
             ]
             if overlaps:
                 yield (
@@ -253,12 +256,12 @@ def _flags(rows: Sequence[RealRow]) -> Iterable[str]:
             yield f'- {row.recording}, `{row.method}`: {"; ".join(row.flags) or "no flags"}.'
 
 
-def _show_score(one: Score | None) -> str:
-    if one is None or one.value is None:
+def _show_score(score: Score | None) -> str:
+    if score is None or score.value is None:
         return '-'
-    if one.low is None or one.high is None:
-        return f'{one.value:.3g}'
-    return f'{one.value:.3g} ({one.low:.3g} to {one.high:.3g})'
+    if score.low is None or score.high is None:
+        return f'{score.value:.3g}'
+    return f'{score.value:.3g} ({score.low:.3g} to {score.high:.3g})'
 
 
 def _agreement(quantity: str, rows: Sequence[RealRow]) -> Iterable[str]:
@@ -277,15 +280,15 @@ def _agreement(quantity: str, rows: Sequence[RealRow]) -> Iterable[str]:
 def _errors(row: RealRow, joints: Sequence[str]) -> list[object]:
     cells: list[object] = [row.recording, row.method]
     for joint in joints:
-        one = row.forecasts.get(joint)
-        cells += ['-', '-'] if one is None else [
-            f'{one.rms:.2g}, {one.median:.2g}', _inside(one),
+        error = row.forecasts.get(joint)
+        cells += ['-', '-'] if error is None else [
+            f'{error.rms:.2g}, {error.median:.2g}', _inside(error),
         ]  # fmt: skip
     return cells
 
 
-def _inside(one: ForecastError) -> str:
-    shares = [share for share in (one.inside, one.inside_noisy) if share is not None]
+def _inside(error: ForecastError) -> str:
+    shares = [share for share in (error.inside, error.inside_noisy) if share is not None]
     return ', '.join(f'{100.0 * share:.0f} %' for share in shares)
 
 
@@ -296,9 +299,9 @@ def _lines(rows: Sequence[RealRow]) -> Iterable[str]:
         if row.refused:
             yield f'{begin} refused: {row.refused}'
             continue
-        each = [f'{name} {_show(one)}' for name, one in row.quantities.items()]
-        each = each or [f'{name} {_show_score(one)}' for name, one in row.scores.items()]
-        each = each or [f'{name}: error {one.rms:.2g}' for name, one in row.forecasts.items()]
+        each = [f'{name} {_show(estimate)}' for name, estimate in row.quantities.items()]
+        each = each or [f'{name} {_show_score(score)}' for name, score in row.scores.items()]
+        each = each or [f'{name}: error {error.rms:.2g}' for name, error in row.forecasts.items()]
         yield f'{begin} {"; ".join(each)}'
 
 

@@ -105,16 +105,16 @@ Vary what a task does not describe, and show how often it succeeds and how hones
     def page(self, results: Results) -> Page:
         """Return a figure and a table for each sweep of each task."""
         groups = runs.summarize(results.rows)
-        tasks = {task.name: task for task in map(load_task, {one.task: 0 for one in groups})}
+        tasks = {task.name: task for task in map(load_task, {group.task: 0 for group in groups})}
         figures = plots.write_all(groups, tasks, results.folder)
-        learned = [one for one in groups if one.controller == LEARNER]
+        learned = [group for group in groups if group.controller == LEARNER]
         values = {
-            'success': sum(one.success.count for one in learned),
-            'total': sum(one.success.total for one in learned),
-            'warned': sum(one.warned.count for one in learned if one.warned),
-            'judged': sum(one.warned.total for one in learned if one.warned),
+            'success': sum(group.success.count for group in learned),
+            'total': sum(group.success.total for group in learned),
+            'warned': sum(group.warned.count for group in learned if group.warned),
+            'judged': sum(group.warned.total for group in learned if group.warned),
             'failures': _failures(learned),
-            'worlds': len({(one.task, one.sweep, one.values) for one in learned}),
+            'worlds': len({(group.task, group.sweep, group.values) for group in learned}),
             'first': figures[0].path.name,
             'tasks': [
                 text
@@ -137,7 +137,7 @@ Vary what a task does not describe, and show how often it succeeds and how hones
             {'table.csv': (header, _lines(results.rows))},
             [figure.path for figure in figures],
             runs.lines(groups),
-            {'groups': [statistics.plain(one) for one in groups]},
+            {'groups': [statistics.plain(group) for group in groups]},
             'load' if all(map(is_real_time, groups)) else '',
         )
 
@@ -145,7 +145,7 @@ Vary what a task does not describe, and show how often it succeeds and how hones
 def _failures(groups: Sequence[PointSummary]) -> str:
     """Return how many runs of each sweep fail."""
     failed = {
-        name: sum(one.success.total - one.success.count for one in points)
+        name: sum(point.success.total - point.success.count for point in points)
         for name, points in grouped(groups, 'sweep').items()
     }
     counts = (f'{name.replace("_", " ")} {n}' for name, n in failed.items() if n)
@@ -195,8 +195,8 @@ def _line(group: PointSummary) -> list[object]:
     return [
         *(f'{value:g}' for value in group.values),
         group.controller,
-        *('-' if one is None else f'{one:.3g}' if isinstance(one, float) else one
-          for one in outcomes),
+        *('-' if value is None else f'{value:.3g}' if isinstance(value, float) else value
+          for value in outcomes),
         _faults(group),
     ]  # fmt: skip
 

@@ -195,15 +195,15 @@ def _errors(rows: Sequence[TrackRow]) -> Iterable[list[object]]:
     """Yield a line for each part, of the videos of a tracker."""
     for part in rows[0].parts:
         of_part = [row.parts[part] for row in rows]
-        centre = [one.centre_p95_mm for one in of_part]
-        axis = [one.axis_p95_deg for one in of_part]
-        squares = [one.squares for one in of_part if one.squares is not None]
-        inside = [one.inside for one in of_part if one.inside is not None]
+        centre = [errors.centre_p95_mm for errors in of_part]
+        axis = [errors.axis_p95_deg for errors in of_part]
+        squares = [errors.squares for errors in of_part if errors.squares is not None]
+        inside = [errors.inside for errors in of_part if errors.inside is not None]
         yield [
             f'`{rows[0].tracker}`', part, len(rows),
             _mean(centre), f'{max(centre):.3g}', _mean(axis), f'{max(axis):.3g}',
-            _mean([one.mean_absolute for one in of_part]),
-            f'{100 * np.mean([one.tracked for one in of_part]):.1f} %',
+            _mean([errors.mean_absolute for errors in of_part]),
+            f'{100 * np.mean([errors.tracked for errors in of_part]):.1f} %',
             _mean(squares) if squares else '-',
             f'{100 * np.mean(inside):.0f} %' if inside else '-',
         ]  # fmt: skip
@@ -239,7 +239,7 @@ def _ratio(where: str, own: Sequence[TrackRow], other: str, theirs: Sequence[Tra
 
 
 def _absolute(rows: Sequence[TrackRow]) -> float:
-    return float(np.mean([one.mean_absolute for row in rows for one in row.parts.values()]))
+    return float(np.mean([errors.mean_absolute for row in rows for errors in row.parts.values()]))
 
 
 def _line(what: str, values: Sequence[float], limit: float, unit: str) -> str:

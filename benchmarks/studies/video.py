@@ -169,7 +169,7 @@ def _parameters(rows: Sequence[VideoRow]) -> str:
 
 
 def _inside(rows: Sequence[VideoRow]) -> list[bool]:
-    return [one.inside for row in rows for one in row.parameters.values()]
+    return [parameter.inside for row in rows for parameter in row.parameters.values()]
 
 
 def _refined(by_mechanism: Mapping[str, Sequence[VideoRow]]) -> str:
@@ -198,21 +198,21 @@ def _doubled(rows: Sequence[VideoRow]) -> str:
 
 
 def _forecasts(rows: Sequence[VideoRow]) -> str:
-    found: dict[str, list[ImageErrors]] = {}
+    by_name: dict[str, list[ImageErrors]] = {}
     for row in rows:
         for name, errors in row.forecast.items():
-            found.setdefault(name, []).append(errors)
+            by_name.setdefault(name, []).append(errors)
     compared = TRUTH, REST
-    names = [name for name in found if name not in compared]
+    names = [name for name in by_name if name not in compared]
     lines = [
         (
             name if name in compared else f'`{name}`',
-            len(found[name]),
-            _mean([one.mse for one in found[name]], '.2g'),
-            _mean([one.mae for one in found[name]], '.2g'),
-            _mean([one.ssim for one in found[name]], '.4f'),
+            len(by_name[name]),
+            _mean([errors.mse for errors in by_name[name]], '.2g'),
+            _mean([errors.mae for errors in by_name[name]], '.2g'),
+            _mean([errors.ssim for errors in by_name[name]], '.4f'),
         )
-        for name in (*names, *(name for name in compared if name in found))
+        for name in (*names, *(name for name in compared if name in by_name))
     ]
     return table(('forecast', 'films', 'MSE', 'MAE', 'SSIM'), lines)
 
@@ -235,14 +235,14 @@ def _all(rewards: Mapping[int, Sequence[float]]) -> list[float]:
 
 
 def _differences(
-    rewards: Mapping[int, Sequence[float]], others: Mapping[int, Sequence[float]]
+    rewards: Mapping[int, Sequence[float]], compared: Mapping[int, Sequence[float]]
 ) -> list[float]:
     """Return rewards less others, paired by film and trial."""
     return [
         a - b
         for seed, of_film in rewards.items()
-        if seed in others
-        for a, b in zip(of_film, others[seed], strict=True)
+        if seed in compared
+        for a, b in zip(of_film, compared[seed], strict=True)
     ]
 
 
@@ -268,7 +268,7 @@ def _control(rows: Sequence[VideoRow]) -> Iterable[str]:
     yield table(('planner knows', *header), lines)
     if swung_up:
         yield (
-            f'With the true parameters {sum(one > LEAST_UP for one in swung_up)} of '
+            f'With the true parameters {sum(reward > LEAST_UP for reward in swung_up)} of '
             f'{len(swung_up)} swing-ups have a reward above {LEAST_UP:g}. Differences are paired '
             'by film and trial, with a 95 % bootstrap interval.'
         )
@@ -280,10 +280,10 @@ def _required(by_mechanism: Mapping[str, Sequence[VideoRow]]) -> Iterable[Line]:
     for name, rows in by_mechanism.items():
         films = _first_by_seed(rows)
         right = sum(row.axis_deg is not None for row in films)
-        found = f'{right} of {len(films)}'
+        trees = f'{right} of {len(films)}'
         share = LEAST_TREES if MECHANISMS[name].pushed else 1.0
         wanted = 'all' if share == 1.0 else f'at least {100 * share:.0f} %'
-        yield f'{name}: right trees', wanted, found, _yes(right >= share * len(films))
+        yield f'{name}: right trees', wanted, trees, _yes(right >= share * len(films))
         own = _by_method(rows).get(OWN, [])
         if not own:
             continue
@@ -328,12 +328,12 @@ def _against_the_best(
     rewards: Mapping[int, Sequence[float]], methods: Mapping[str, Sequence[VideoRow]], task: str
 ) -> Line:
     """Return what is required of rewards beside those of other methods, and what was reached."""
-    found: dict[str, Mean] = {
+    differences: dict[str, Mean] = {
         name: means.mean(_differences(rewards, _rewards(rows, task)))
         for name, rows in methods.items()
     }
-    best = min(found, key=lambda name: (found[name], name))
-    less = found[best]
+    best = min(differences, key=lambda name: (differences[name], name))
+    less = differences[best]
     better = _yes(less.mean >= 0.0)
     if less.mean < 0.0 and less.high is not None and less.high >= 0.0:
         better = 'equal within noise'
@@ -348,16 +348,20 @@ def _yes(reached: bool) -> str:
 
 def _each(rows: Sequence[VideoRow]) -> str:
     lines = (
-        (row.seed, f'`{row.method}`', *(_estimate(row, one) for one in row.parameters.values()))
+        (
+            row.seed,
+            f'`{row.method}`',
+            *(_estimate(row, parameter) for parameter in row.parameters.values()),
+        )
         for row in rows
         if row.parameters
     )
     return table(('seed', 'method', *_names(rows, units=True)), lines)
 
 
-def _estimate(row: VideoRow, one: ParameterResult) -> str:
-    interval = '' if row.method in POINTS else f' ({one.low:.4g} to {one.high:.4g})'
-    return f'{one.value:.4g}{interval}, true {one.truth:.4g}'
+def _estimate(row: VideoRow, parameter: ParameterResult) -> str:
+    interval = '' if row.method in POINTS else f' ({parameter.low:.4g} to {parameter.high:.4g})'
+    return f'{parameter.value:.4g}{interval}, true {parameter.truth:.4g}'
 
 
 def _lines(by_mechanism: Mapping[str, Sequence[VideoRow]]) -> Iterable[str]:

@@ -59,13 +59,13 @@ class RenderingTracker:
         self.parts = parts_of(video.model, video.bodies, video.poses[0], CAMERA)
         tracked = prepare_parts(self.parts, video.camera)
         self.tracker: PartTracker | JointTracker = PartTracker(tracked, self.parts.start)
-        self.found: list[list[PartEstimate]] = []
+        self.estimates: list[list[PartEstimate]] = []
 
     def track(self, index: int) -> EstimatedPoses:
         """Return the poses in an image."""
-        found = self.tracker.track(index / RATE_HZ, self._video.images[index])
-        self.found.append(found)
-        return _as_poses(found)
+        estimates = self.tracker.track(index / RATE_HZ, self._video.images[index])
+        self.estimates.append(estimates)
+        return _as_poses(estimates)
 
 
 class SmoothedTracker(RenderingTracker):
@@ -73,9 +73,9 @@ class SmoothedTracker(RenderingTracker):
 
     def smooth(self) -> list[EstimatedPoses]:
         """Return the poses in all images, after `track` of each."""
-        times = np.arange(len(self.found)) / RATE_HZ
-        smoothed = smoothing.smooth_estimates(times, self.found, self.tracker.tracked.shapes)
-        return [_as_poses(one) for one in smoothed]
+        times = np.arange(len(self.estimates)) / RATE_HZ
+        smoothed = smoothing.smooth_estimates(times, self.estimates, self.tracker.tracked.shapes)
+        return [_as_poses(estimates) for estimates in smoothed]
 
 
 class JointedTracker(RenderingTracker):
@@ -87,19 +87,20 @@ class JointedTracker(RenderingTracker):
         for index in range(len(video.images)):
             self.track(index)
         names = self.parts.names
-        time = np.arange(len(self.found)) / RATE_HZ
-        tree = topology.infer(tracks.from_estimates(names, time, self.found))
+        time = np.arange(len(self.estimates)) / RATE_HZ
+        tree = topology.infer(tracks.from_estimates(names, time, self.estimates))
         jointed = JointedParts(mujoco.MjModel.from_xml_string(mjcf.to_text(tree)), names)
         self.tracker = JointTracker(self.tracker.tracked, jointed)
 
 
-def _as_poses(found: Sequence[PartEstimate]) -> EstimatedPoses:
+def _as_poses(estimates: Sequence[PartEstimate]) -> EstimatedPoses:
     return EstimatedPoses(
         Poses(
-            np.array([one.position for one in found]), np.array([one.rotation for one in found])
+            np.array([estimate.position for estimate in estimates]),
+            np.array([estimate.rotation for estimate in estimates]),
         ),
-        np.array([one.covariance for one in found]),
-        tuple(one.status == 'tracked' for one in found),
+        np.array([estimate.covariance for estimate in estimates]),
+        tuple(estimate.status == 'tracked' for estimate in estimates),
     )
 
 
@@ -178,11 +179,11 @@ def _small_gicp(kind: str) -> Callable[[Surface, Array], Array]:
             lambda _: 'small_gicp is not installed: pip install small_gicp',
             BenchError,
         )
-        found = library.align(
+        registration = library.align(
             surface.points, points, registration_type=kind, downsampling_resolution=0.004,
             max_correspondence_distance=_REACH_M, max_iterations=_ITERATIONS, num_threads=1,
         )  # fmt: skip
-        return np.asarray(found.T_target_source)
+        return np.asarray(registration.T_target_source)
 
     return register
 
@@ -220,34 +221,34 @@ class PartErrors:
 
 
 def errors_of(
-    video: MadeVideo, found: Sequence[EstimatedPoses], part: int, shape: equations.Shape,
+    video: MadeVideo, estimates: Sequence[EstimatedPoses], part: int, shape: equations.Shape,
     axes: Sequence[int],
 ) -> PartErrors:  # fmt: skip
     """Return the errors of a part; those of images in which it is lost count, too."""
-    rows = range(1, len(found))
+    rows = range(1, len(estimates))
     true = [video.poses[i] for i in rows]
-    position = np.array([found[i].poses.position[part] for i in rows])
-    rotation = np.array([found[i].poses.rotation[part] for i in rows])
-    true_position = np.array([one.position[part] for one in true])
-    true_rotation = np.array([one.rotation[part] for one in true])
+    position = np.array([estimates[i].poses.position[part] for i in rows])
+    rotation = np.array([estimates[i].poses.rotation[part] for i in rows])
+    true_position = np.array([poses.position[part] for poses in true])
+    true_rotation = np.array([poses.rotation[part] for poses in true])
     centre = position + rotation @ shape.centre - true_position - true_rotation @ shape.centre
     cosine = np.sum(rotation * true_rotation, axis=1)[:, list(axes)]
     angle = np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))).max(axis=1)
     turn = Rotation.from_matrix(rotation @ np.swapaxes(true_rotation, 1, 2)).as_rotvec()
     errors = np.concatenate([position - true_position, turn], axis=1)
     distance = 1e3 * np.linalg.norm(centre, axis=1)
-    tracked = np.array([found[i].tracked[part] for i in rows])
+    tracked = np.array([estimates[i].tracked[part] for i in rows])
     squares = inside = None
-    if found[1].covariance is not None:
-        covariance = np.array([_covariances(found[i])[part] for i in rows])
+    if estimates[1].covariance is not None:
+        covariance = np.array([_covariances(estimates[i])[part] for i in rows])
         arms = true_rotation @ shape.centre
         judged = [
             _judge(errors[i], covariance[i], arms[i], shape.radius)
             for i in np.flatnonzero(tracked)
         ]
         if judged:
-            squares = float(np.mean([one[0] for one in judged]))
-            inside = float(np.mean([one[1] for one in judged]))
+            squares = float(np.mean([values[0] for values in judged]))
+            inside = float(np.mean([values[1] for values in judged]))
     return PartErrors(
         float(np.quantile(distance, 0.5)), float(np.quantile(distance, 0.95)),
         float(np.quantile(angle, 0.5)), float(np.quantile(angle, 0.95)),

@@ -119,7 +119,7 @@ class VideoRow(VideoRun, Computed):
     @property
     def error(self) -> float:
         """Normalized mean absolute error: the mean of relative errors of all parameters."""
-        return float(np.mean([one.error for one in self.parameters.values()]))
+        return float(np.mean([parameter.error for parameter in self.parameters.values()]))
 
 
 @dataclass(frozen=True)
@@ -153,13 +153,13 @@ def compute(cell: VideoCell) -> VideoRow:
     began = time.perf_counter()
     seen = _seen(cell.mechanism, cell.seed)
     worst = np.max(np.quantile(seen.followed.errors, 0.95, axis=0))
-    found: dict[str, Any] = {'track_p95_mm': 1e3 * float(worst)}
+    results: dict[str, Any] = {'track_p95_mm': 1e3 * float(worst)}
     with tempfile.TemporaryDirectory() as folder:
         try:
-            found |= _identify(cell, seen, Path(folder))
+            results |= _identify(cell, seen, Path(folder))
         except EmppiError as error:
-            found['refused'] = str(error).replace(folder, '')
-    return VideoRow(**computed(cell, began), **found)
+            results['refused'] = str(error).replace(folder, '')
+    return VideoRow(**computed(cell, began), **results)
 
 
 class _Seen(NamedTuple):
@@ -200,11 +200,11 @@ def _identify(cell: VideoCell, seen: _Seen, folder: Path) -> dict[str, Any]:
     mechanism = pipeline.write_mechanism(tree, film, folder)
     samples = METHODS[cell.method](mechanism, film, cell)
     low, middle, high = np.quantile(samples, [0.05, 0.5, 0.95], axis=0)
-    names = [one.name for one in mechanism.plant.unknowns]
+    names = [unknown.name for unknown in mechanism.plant.unknowns]
     true = np.array([film.truth[name] for name in names])
     own = cell.method == OWN
     thetas = {cell.method: middle} | ({TRUTH: true} if own else {})
-    numbers = zip(*(one.tolist() for one in (middle, low, high, true)), strict=True)
+    numbers = zip(*(values.tolist() for values in (middle, low, high, true)), strict=True)
     return {
         'axis_deg': angle,
         'pivot_mm': pivot,

@@ -77,9 +77,10 @@ def run(
         path, controller = folder / _PRIOR, MODELS_OF_PRIOR
         chosen = samples[np.linspace(0, len(samples) - 1, _PARTICLES).astype(int)]
         columns = {}
-        for one, column in zip(mechanism.plant.unknowns, chosen.T, strict=True):
-            inside = prior_file.within(column, one.lower, one.upper)  # searches end on bounds
-            columns[one.name] = ParameterPrior(one.unit, tuple(inside.tolist()))
+        for unknown, column in zip(mechanism.plant.unknowns, chosen.T, strict=True):
+            # searches end on bounds
+            inside = prior_file.within(column, unknown.lower, unknown.upper)
+            columns[unknown.name] = ParameterPrior(unknown.unit, tuple(inside.tolist()))
         prior_file.write(
             path, PriorFile('video', (), columns, (1.0,) * len(chosen)), overwrite=True
         )
@@ -118,11 +119,11 @@ def _robot(rest: Rest, start: ControlTask) -> dict[str, object]:
 
 def _task(mechanism: InferredMechanism, film: Film, rest: Rest) -> dict[str, object]:
     task = yaml.safe_load(paths.find_config('tasks', 'cartpole_swingup').read_text())
-    parameters = {}
-    for one, parameter in zip(mechanism.plant.unknowns, mechanism.plant.parameters, strict=True):
-        span = {'lower': one.lower, 'upper': one.upper}
-        parameters[one.name] = {
-            'field': parameter.field, 'of': parameter.of, 'unit': one.unit, **span,
+    parameters, plant = {}, mechanism.plant
+    for unknown, parameter in zip(plant.unknowns, plant.parameters, strict=True):
+        span = {'lower': unknown.lower, 'upper': unknown.upper}
+        parameters[unknown.name] = {
+            'field': parameter.field, 'of': parameter.of, 'unit': unknown.unit, **span,
             'prior': {'distribution': 'uniform', **span},
         }  # fmt: skip
     upright = {'residual': 'joint_angle', 'joint': 'pole', 'target': rest.pole}

@@ -80,20 +80,20 @@ def make(mechanism: FilmedMechanism, seed: int, take: int = 0, seconds: float = 
 def draw_truth(mechanism: FilmedMechanism, seed: int) -> dict[str, float]:
     """Return true parameters from the middle of their ranges."""
     rng, truth = np.random.default_rng(seed), {}
-    for name, one in unknowns(mechanism).items():
-        middle = 0.5 * np.log(one.lower * one.upper)
-        half = 0.5 * _MIDDLE * np.log(one.upper / one.lower)
+    for name, unknown in unknowns(mechanism).items():
+        middle = 0.5 * np.log(unknown.lower * unknown.upper)
+        half = 0.5 * _MIDDLE * np.log(unknown.upper / unknown.lower)
         truth[name] = float(np.exp(middle + rng.uniform(-half, half)))
     return truth
 
 
 def set_truth(model: mujoco.MjModel, mechanism: FilmedMechanism, truth: dict[str, float]) -> None:
     """Set the true parameters in the model of a mechanism."""
-    for name, one in unknowns(mechanism).items():
-        if one.field == 'dof_damping':
-            model.joint(one.part).damping[0] = truth[name]
+    for name, unknown in unknowns(mechanism).items():
+        if unknown.field == 'dof_damping':
+            model.joint(unknown.part).damping[0] = truth[name]
             continue
-        body = model.body(one.part)
+        body = model.body(unknown.part)
         body.inertia[:] *= truth[name] / body.mass[0]
         body.mass[0] = truth[name]
     mujoco.mj_setConst(model, mujoco.MjData(model))

@@ -62,16 +62,16 @@ def prepare(film: Film, tree: KinematicTree, seed: int) -> ForecastProblem:
 
 def joint_positions(tree: KinematicTree, given: Tracks) -> dict[str, Array]:
     """Return the positions (T,) of the joints of a tree in other tracks of its parts."""
-    nodes = {one.name: one for one in given.parts} | {WORLD: tracks.world(len(given.time))}
-    found = {}
+    nodes = {part.name: part for part in given.parts} | {WORLD: tracks.world(len(given.time))}
+    positions = {}
     for joint in tree.joints:
         poses, covariance, frames = tracks.pair(nodes[joint.parent], nodes[joint.child])
         assert joint.model is not None
         q, _ = joint_models.fit_positions(joint.model, fitting.observe(poses, covariance))
         for column, (name, unit) in enumerate(mjcf.joint_names(joint)):
             values = np.unwrap(q[:, column]) if unit == 'rad' else q[:, column]
-            found[name] = np.interp(given.time, given.time[frames], values)
-    return found
+            positions[name] = np.interp(given.time, given.time[frames], values)
+    return positions
 
 
 def forecast(problem: ForecastProblem, plant: Plant, theta: Array) -> Array:
@@ -122,8 +122,8 @@ def compare(problem: ForecastProblem, plant: Plant, qpos: Array) -> ImageErrors:
     for row, depth in zip(qpos, problem.depths, strict=True):
         poses = renderer.body_poses(scene.kinematics(plant.model, row), bodies)
         seen, true = (
-            (np.clip(one, near, far) - near) / (far - near)
-            for one in (problem.parts.depth(poses), depth)
+            (np.clip(depths, near, far) - near) / (far - near)
+            for depths in (problem.parts.depth(poses), depth)
         )
         error = seen - true
         rows.append(

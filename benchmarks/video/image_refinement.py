@@ -40,7 +40,7 @@ class _Held(JointedPoses):
     """Parts where the simulation has them, which an image does not move."""
 
     def moved(
-        self, tracked: TrackedParts, found: Sequence[PoseEquations | None]
+        self, tracked: TrackedParts, systems: Sequence[PoseEquations | None]
     ) -> tuple[JointedPoses, float]:
         """Return the same parts."""
         return self, 0.0
@@ -84,13 +84,13 @@ def refine(
         information = np.zeros((windows.count, size + count, size + count))
         known, gradient = np.zeros_like(information), np.zeros(information.shape[:2])
         for window, step, image in images:
-            one = _compare(tracked, jointed, states[0, window, step, : plant.model.nq], image)
+            system = _compare(tracked, jointed, states[0, window, step, : plant.model.nq], image)
             slopes = np.concatenate(
                 [point.by_parameter[window, step], point.by_start[window, step]], axis=1
             )
-            information[window] += slopes.T @ one.information @ slopes
-            known[window] += slopes.T @ one.known @ slopes
-            gradient[window] += slopes.T @ one.gradient
+            information[window] += slopes.T @ system.information @ slopes
+            known[window] += slopes.T @ system.known @ slopes
+            gradient[window] += slopes.T @ system.gradient
         change, follow = _solve(information, gradient, size)
         theta = np.clip(theta + change * plant.scales, *plant.bounds)
         starts = starts + follow
@@ -106,15 +106,15 @@ def _compare(
     """Return the equations of an image (h, w) with the joints at positions (nq,)."""
     placed: JointedPoses = _Held(*jointed.places(qpos))
     image = tracked.prepare(-np.inf, 0.0, image, None)
-    found = fitting.fit(tracked, placed, image)
+    fitted = fitting.fit(tracked, placed, image)
     size = placed.jacobian.shape[-1]
     information, known, gradient = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
-    parts = zip(placed.jacobian, found.equations, found.evidence.scale, strict=True)
-    for slopes, one, scale in parts:
-        if one is not None:
-            information += slopes.T @ one.information @ slopes
-            known += slopes.T @ one.known @ slopes / scale
-            gradient += slopes.T @ one.gradient
+    parts = zip(placed.jacobian, fitted.equations, fitted.evidence.scale, strict=True)
+    for slopes, system, scale in parts:
+        if system is not None:
+            information += slopes.T @ system.information @ slopes
+            known += slopes.T @ system.known @ slopes / scale
+            gradient += slopes.T @ system.gradient
     return _ImageEquations(information, gradient, known)
 
 
@@ -132,8 +132,8 @@ def _eliminated(information: Array, size: int) -> Array:
     """Return the information (P, P) on the parameters if the starts are unknown."""
     across = information[:, size:, :size]
     rest = np.linalg.solve(_regular(information[:, size:, size:]), across)
-    left = information[:, :size, :size] - across.swapaxes(1, 2) @ rest
-    return np.asarray(left.sum(axis=0))
+    remaining = information[:, :size, :size] - across.swapaxes(1, 2) @ rest
+    return np.asarray(remaining.sum(axis=0))
 
 
 def _regular(matrices: Array) -> Array:

@@ -70,18 +70,18 @@ class Unknown(NamedTuple):
 
 def unknowns(mechanism: FilmedMechanism) -> dict[str, Unknown]:
     """Return the unknown parameters by name; masses follow from shapes and densities."""
-    model, spec, found = mechanism.load(), mechanism.spec(), {}
+    model, spec, by_name = mechanism.load(), mechanism.spec(), {}
     for part in mechanism.parts:
         if part not in mechanism.weighed:
             volume = float(model.body(part).mass[0]) / float(spec.geom(part).density)
             limits = DENSITY[0] * volume, DENSITY[1] * volume
-            found[f'{part}_mass'] = Unknown('body_mass', part, 'kg', *limits)
+            by_name[f'{part}_mass'] = Unknown('body_mass', part, 'kg', *limits)
     for joint in mechanism.joints:
         if joint.child in mechanism.damping:
             unit = 'N s/m' if joint.kind == 'prismatic' else 'N m s/rad'
             limits = mechanism.damping[joint.child]
-            found[f'{joint.child}_damping'] = Unknown('dof_damping', joint.child, unit, *limits)
-    return found
+            by_name[f'{joint.child}_damping'] = Unknown('dof_damping', joint.child, unit, *limits)
+    return by_name
 
 
 _LEVERS = (  # joints, and ranges of dampings

@@ -61,9 +61,9 @@ def follow(film: Film) -> Followed:
 
 def is_right(tree: KinematicTree, mechanism: FilmedMechanism) -> bool:
     """Return whether a tree is the true one; any part may carry a planar joint on the world."""
-    wanted = [_edge(one.parent, one.child, one.kind) for one in mechanism.joints]
-    found = [_edge(one.parent, one.child, one.kind) for one in tree.joints]
-    return sorted(wanted) == sorted(found)
+    wanted = [_edge(joint.parent, joint.child, joint.kind) for joint in mechanism.joints]
+    inferred = [_edge(joint.parent, joint.child, joint.kind) for joint in tree.joints]
+    return sorted(wanted) == sorted(inferred)
 
 
 def _edge(parent: str, child: str, kind: str) -> tuple[str, ...]:
@@ -74,7 +74,11 @@ def _edge(parent: str, child: str, kind: str) -> tuple[str, ...]:
 def joint_between(tree: KinematicTree, joint: FilmedJoint) -> TreeJoint:
     """Return the joint of a right tree that is a true one."""
     wanted = _edge(joint.parent, joint.child, joint.kind)
-    return next(one for one in tree.joints if _edge(one.parent, one.child, one.kind) == wanted)
+    return next(
+        candidate
+        for candidate in tree.joints
+        if _edge(candidate.parent, candidate.child, candidate.kind) == wanted
+    )
 
 
 def geometry_errors(tree: KinematicTree, mechanism: FilmedMechanism) -> tuple[float, float]:
@@ -82,17 +86,17 @@ def geometry_errors(tree: KinematicTree, mechanism: FilmedMechanism) -> tuple[fl
     model, spec = mechanism.load(), mujoco.MjSpec.from_string(mjcf.to_text(tree))
     angles, places = [], []
     for joint in mechanism.joints:
-        found = joint_between(tree, joint)
+        inferred = joint_between(tree, joint)
         planar = joint.kind == 'planar'
         axis = np.array([0.0, 0.0, 1.0]) if planar else model.joint(joint.child).axis
-        assert found.model is not None
-        along = abs(float(found.model.axis @ axis))  # frames are parallel at the start
+        assert inferred.model is not None
+        along = abs(float(inferred.model.axis @ axis))  # frames are parallel at the start
         angles.append(np.degrees(np.arccos(min(along, 1.0))))
         if joint.kind == 'revolute':
             place = model.joint(joint.child).pos.copy()
-            if found.child != joint.child:
+            if inferred.child != joint.child:
                 place += model.body(joint.child).pos
-            hinge = spec.joint(found.child)
+            hinge = spec.joint(inferred.child)
             apart = hinge.pos - place
             away = apart - hinge.axis * float(apart @ hinge.axis)
             places.append(1e3 * float(np.linalg.norm(away)))
@@ -103,8 +107,10 @@ def infer_tree(followed: Followed, film: Film, seed: int) -> KinematicTree:
     """Return the kinematic tree of the tracks; IdentificationError if it is wrong."""
     tree = articulate(followed.tracks, seed=seed)
     if not is_right(tree, film.mechanism):
-        found = ', '.join(f'{one.child} on {one.parent}: {one.kind}' for one in tree.joints)
-        raise IdentificationError(f'the inferred tree is wrong: {found}')
+        joints = ', '.join(
+            f'{joint.child} on {joint.parent}: {joint.kind}' for joint in tree.joints
+        )
+        raise IdentificationError(f'the inferred tree is wrong: {joints}')
     return tree
 
 
@@ -156,16 +162,16 @@ def _with_shapes(tree: KinematicTree, mechanism: FilmedMechanism) -> str:
 
 
 def _plant_file(tree: KinematicTree, mechanism: FilmedMechanism) -> dict[str, object]:
-    holding = {one.child: joint_between(tree, one).child for one in mechanism.joints}
+    holding = {joint.child: joint_between(tree, joint).child for joint in mechanism.joints}
     parameters = {
         name: {
-            'field': one.field,
-            'of': one.part if one.field == 'body_mass' else holding[one.part],
-            'unit': one.unit,
-            'initial': float(np.sqrt(one.lower * one.upper)),
-            'lower': one.lower,
-            'upper': one.upper,
+            'field': unknown.field,
+            'of': unknown.part if unknown.field == 'body_mass' else holding[unknown.part],
+            'unit': unknown.unit,
+            'initial': float(np.sqrt(unknown.lower * unknown.upper)),
+            'lower': unknown.lower,
+            'upper': unknown.upper,
         }
-        for name, one in unknowns(mechanism).items()
+        for name, unknown in unknowns(mechanism).items()
     }
     return {'scene': 'scene.xml', 'parameters': parameters}

@@ -191,17 +191,17 @@ class PushedLevers:
             place = self.data.geom_xpos[box.id][:2] + turn @ np.array([reach, 0.0])
             along = -side * turn[:, 1]
             start = place - along * (box.size[1] + _CLEAR_M)
-            others = [self._distance(start, one) for one in self._boxes]
+            distances = [self._distance(start, other) for other in self._boxes]
             reached = _REACH_M[0] < np.linalg.norm(start) < _REACH_M[1]
             moved = centre + np.mean(_PUSH_M) * along
             cost = float(np.linalg.norm(moved - _PLACE))
-            if reached and min(others) > _FREE_M:
+            if reached and min(distances) > _FREE_M:
                 candidates.append((cost, start, along))
             if len(candidates) == _CANDIDATES:
                 break
         if not candidates:
             return _PLACE, np.array([1.0, 0.0])
-        return min(candidates, key=lambda one: one[0])[1:]
+        return min(candidates, key=lambda candidate: candidate[0])[1:]
 
     def _distance(self, point: Array, box: Any) -> float:
         """Return the distance of a point (2,) of the table from a lever [m]."""
