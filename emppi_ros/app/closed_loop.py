@@ -187,7 +187,7 @@ class ClosedLoop:
         self.trace.update_s.append(time.perf_counter() - started)
         self.trace.degenerate += self.belief.counts['reinjected'] - before
         self.trace.ess.append(self.belief.ess)
-        self.trace.beliefs.extend((one.stamp, one.belief) for one in updates)
+        self.trace.beliefs.extend((update.stamp, update.belief) for update in updates)
         last = self.trace.changes[-1].stamp if self.trace.changes else -np.inf
         self.trace.changes += self.filter.changes.since(last)
         self.planner.set_belief(updates[-1].belief)
@@ -338,8 +338,8 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
     plan_ms = 1e3 * np.array(trace.plan_s or [np.nan])
     attempts = {
         'all': len(trace.attempts),
-        'reached': sum(one.reached for one in trace.attempts),
-        'lost': sum(one.lost for one in trace.attempts),
+        'reached': sum(attempt.reached for attempt in trace.attempts),
+        'lost': sum(attempt.lost for attempt in trace.attempts),
     }
     return {
         'task': task.name,

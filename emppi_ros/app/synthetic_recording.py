@@ -18,18 +18,18 @@ from emppi_ros.tasks.task import Task
 def sensor_signals(task: Task, trace: Trace) -> list[Signal]:
     """Return the measured positions, velocities and efforts, commands, and poses of a run."""
     # they end where an object was lost and put back, which no dynamics explain
-    end = min((one.end for one in trace.attempts if one.lost), default=np.inf)
-    readings = [one for one in trace.readings if one.stamp < end]
+    end = min((attempt.end for attempt in trace.attempts if attempt.lost), default=np.inf)
+    readings = [reading for reading in trace.readings if reading.stamp < end]
     commands = [(stamp, values) for stamp, values in trace.commands if stamp < end]
     signals = []
-    time = np.array([one.stamp for one in readings])
+    time = np.array([reading.stamp for reading in readings])
     for i, name in enumerate(task.robot.joints):
         units = joint_units(task.model, scene.find_scalar(task.model, name))
         for kind in ('position', 'velocity'):
-            values = np.array([getattr(one, kind)[i] for one in readings])
+            values = np.array([getattr(reading, kind)[i] for reading in readings])
             signals.append(Signal(kind, name, units[kind], time, values, 'run'))
         if name in task.robot.commanded:
-            values = np.array([one.effort[i] for one in readings])
+            values = np.array([reading.effort[i] for reading in readings])
             signals.append(Signal('effort', name, units['force'], time, values, 'run'))
     time = np.array([stamp for stamp, _ in commands])
     kind = {'effort': 'force'}.get(task.robot.command, task.robot.command)
@@ -38,10 +38,10 @@ def sensor_signals(task: Task, trace: Trace) -> list[Signal]:
         values = np.array([row[i] for _, row in commands])
         signals.append(Signal('command', name, unit, time, values, 'run'))
     for name in task.tracked:
-        poses = [one for one in trace.poses if one.name == name and one.stamp < end]
+        poses = [pose for pose in trace.poses if pose.name == name and pose.stamp < end]
         if poses:
-            time = np.array([one.stamp for one in poses])
-            values = np.array([np.concatenate(one.pose) for one in poses])
+            time = np.array([pose.stamp for pose in poses])
+            values = np.array([np.concatenate(pose.pose) for pose in poses])
             signals.append(Signal('pose', name, UNITS['pose'][0], time, values, 'run'))
     return signals
 

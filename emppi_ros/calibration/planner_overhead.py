@@ -68,10 +68,10 @@ class RecordedEnsemble(Ensemble):
 
     last: Rollouts
 
-    def rollout(self, start: State, controls: Array, *others: Any, **keywords: Any) -> Records:
+    def rollout(self, start: State, controls: Array, *arguments: Any, **keywords: Any) -> Records:
         """Simulate as `Ensemble` does."""
         self.last = Rollouts(start, controls)
-        return super().rollout(start, controls, *others, **keywords)
+        return super().rollout(start, controls, *arguments, **keywords)
 
 
 class RecordedPlanner(Planner):

@@ -67,8 +67,8 @@ def choose(
         names = [name for name in names if summaries[name].particles == fewest]
         if OWN in names:
             compared = len(summaries) - 1
-            others = [n for n in names if n != OWN and is_better(gains(n), compared)]
-            names = others or [OWN]
+            better = [n for n in names if n != OWN and is_better(gains(n), compared)]
+            names = better or [OWN]
     best = max(names or summaries, key=lambda name: summaries[name].log_score.median)
     return best, calibrated
 
@@ -142,9 +142,9 @@ def _recommended(chosen: Recommendation) -> Iterator[str]:
         why = why if chosen.calibrated else 'the best log score'
         yield f'Recommended: {name} (belief: {as_keys(chosen.setting)}), {why}.'
     holds = is_calibrated(checked)
-    others = f'{checked.runs} other run{"s" * (checked.runs > 1)}'
+    runs = f'{checked.runs} other run{"s" * (checked.runs > 1)}'
     yield (
-        f'Checked on {others}: {_coverage(checked)}: {judgement(checked)}.'
+        f'Checked on {runs}: {_coverage(checked)}: {judgement(checked)}.'
         + ('' if holds or not chosen.calibrated else ' The recommendation fails this check.')
     )
     if chosen.changes and not (holds and chosen.calibrated):

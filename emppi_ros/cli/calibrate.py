@@ -101,10 +101,10 @@ def _compute(runs: list[CalibrationRun], jobs: int | None) -> list[RunResult]:
     """Return the results of runs in their order, which does not depend on the processes."""
     finished: list[RunResult] = []
     with output.progress('calibrate', len(runs), 'runs') as advance:
-        for one in workers.spread(compute, runs, jobs):
-            finished.append(one)
+        for result in workers.spread(compute, runs, jobs):
+            finished.append(result)
             advance(len(finished))
-    return sorted(finished, key=lambda one: one.seed)
+    return sorted(finished, key=lambda result: result.seed)
 
 
 def edit(name: str, setting: BeliefSetting, calibration: CalibrationConfig) -> str:

@@ -99,19 +99,20 @@ def run(options: argparse.Namespace) -> None:
         _writer(options.overlay, video.video) as film,
     ):
 
-        def watch(one: TrackedImage) -> None:
-            is_shown = options.picture is not None and one.number in shown
+        def watch(frame: TrackedImage) -> None:
+            is_shown = options.picture is not None and frame.number in shown
             if film is not None or is_shown:
                 picture = depth_overlay.draw(
-                    one.tracker.tracked, names, one.time, one.image, one.estimates, near, far
-                )
+                    frame.tracker.tracked, names, frame.time, frame.image, frame.estimates,
+                    near, far,
+                )  # fmt: skip
                 if film is not None:
                     film.append_data(picture)
                 if is_shown:
                     pictures.append(picture)
-            pairs = zip(names, one.estimates, strict=True)
+            pairs = zip(names, frame.estimates, strict=True)
             lost = [name for name, estimate in pairs if estimate.status == LOST]
-            advance(one.number + 1, f'lost: {", ".join(lost)}' if lost else '')
+            advance(frame.number + 1, f'lost: {", ".join(lost)}' if lost else '')
 
         tracked = video_tracks.track(
             video, model=options.model, smooth=options.smooth, init=options.init, watch=watch

@@ -116,12 +116,12 @@ def _check(client: Client, where: str) -> None:
         # an adaptive cluster starts its first worker for this; the task is a built-in, as workers
         # without this package could not unpickle ours
         client.submit(find_spec, 'math', pure=False).result(timeout=CONNECT_S)
-        found = client.run(find_spec, 'emppi_ros.parallel')
+        specs = client.run(find_spec, 'emppi_ros.parallel')
     except TimeoutError:
         raise ClusterError(f'{where}: the cluster has no worker that does anything') from None
     except ModuleNotFoundError:
-        found = {'': None}
-    if not all(found.values()):
+        specs = {'': None}
+    if not all(specs.values()):
         raise ClusterError(f'{where}: a worker has no emppi_ros, or an older one')
 
 
@@ -134,21 +134,21 @@ def watched(
     The iterator that `produce` returns runs in a thread of its own and may hang there. `look`
     returns the current problem of the cluster or None; it is called while no result arrives.
     """
-    found: queue.Queue[tuple[bool, Any]] = queue.Queue()  # whether it is a result; or the end
+    results: queue.Queue[tuple[bool, Any]] = queue.Queue()  # whether it is a result; or the end
 
     def work() -> None:
         try:
             for result in produce():
-                found.put((True, result))
-            found.put((False, None))
+                results.put((True, result))
+            results.put((False, None))
         except BaseException as error:  # raised again by the consumer
-            found.put((False, error))
+            results.put((False, error))
 
     threading.Thread(target=work, name='cluster', daemon=True).start()
     since = math.inf  # when the problem began
     while True:
         try:
-            is_result, item = found.get(timeout=LOOK_S)
+            is_result, item = results.get(timeout=LOOK_S)
         except queue.Empty:
             reason, now = look(), time.monotonic()
             since = min(since, now) if reason else math.inf

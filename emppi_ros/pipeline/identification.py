@@ -48,10 +48,10 @@ def identify(
     options = used.options() if options is None else options
     used.check(options, plant, len(data), settings)
     recordings = [
-        one
-        if isinstance(one, Recording)
-        else delay_inputs(read_recording([Path(one)]), settings.lag_s)
-        for one in data
+        item
+        if isinstance(item, Recording)
+        else delay_inputs(read_recording([Path(item)]), settings.lag_s)
+        for item in data
     ]
     check_distinct(recordings)
     plant.model.opt.timestep = (

@@ -89,25 +89,27 @@ class VideoTracks:
 
     def signals(self) -> list[Signal]:
         """Return poses and covariances in images in which parts are tracked, and joints."""
-        found = []
+        signals = []
         for part in self.tracks.parts:
             if part.seen.any():
                 clock, poses = self.time[part.seen], part.poses.at(part.seen).rows
                 triangles = covariance_triangles(part.covariance[part.seen])
                 for kind, values in (('pose', poses), ('covariance', triangles)):
-                    found.append(Signal(kind, part.name, UNITS[kind][0], clock, values, 'track'))
-        if not found:
+                    signals.append(Signal(kind, part.name, UNITS[kind][0], clock, values, 'track'))
+        if not signals:
             raise ConfigError(f'no part is seen in any image: {"; ".join(self.notes)}')
-        return [*found, *self.joints]
+        return [*signals, *self.joints]
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """Return in how many images each part is tracked, hidden or lost, and how well."""
         summary: dict[str, dict[str, Any]] = {}
         for name, images in zip(self.names, zip(*self.estimates, strict=True), strict=True):
-            status = [one.status for one in images]
+            status = [estimate.status for estimate in images]
             summary[name] = {word: status.count(word) for word in (TRACKED, HIDDEN, LOST)}
             if TRACKED in status:
-                covariance = np.array([one.covariance for one in images if one.status == TRACKED])
+                covariance = np.array(
+                    [estimate.covariance for estimate in images if estimate.status == TRACKED]
+                )
                 sds = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
                 summary[name]['sd_mm'] = 1e3 * float(np.median(np.linalg.norm(sds[:, :3], axis=1)))
                 variances = np.linalg.eigvalsh(covariance[:, 3:, 3:])
@@ -152,10 +154,10 @@ def read_video(
         return VideoOfParts(file, video, recorded, str(path), notes)
     if file.background == 'none':
         raise ConfigError('--joints: `background: none` in --parts leaves out the whole scene')
-    signals = [one for one in tables.read(joints) if one.kind == 'position']
+    signals = [signal for signal in tables.read(joints) if signal.kind == 'position']
     if not signals:
         raise ConfigError(f"--joints {joints}: no column such as 'position/elbow [rad]'")
-    recorded = {one.of: (one.time, one.values) for one in signals}
+    recorded = {signal.of: (signal.time, signal.values) for signal in signals}
     return VideoOfParts(file, video, recorded, f'--joints {joints}', notes)
 
 
@@ -218,7 +220,7 @@ def track(
                 texts = loss.explain_losses(tracker.tracked, file.names, first, whole)
             causes = {k: texts[k] for k in missing} | causes
         durations.append(time.perf_counter() - began)
-        is_tracked = any(one.status == TRACKED for one in estimates[-1])
+        is_tracked = any(estimate.status == TRACKED for estimate in estimates[-1])
         if isinstance(tracker, JointTracker) and is_tracked:
             qpos.append((moment, tracker.qpos))
         watch(TrackedImage(i, moment, image, tracker, estimates[-1]))
@@ -227,8 +229,8 @@ def track(
     positions = [] if model is None else _joint_signals(scene.load_scene(Path(model)), qpos)
     rarely = [
         causes[part]
-        for part, found in enumerate(zip(*estimates, strict=True))
-        if 2 * sum(one.status == TRACKED for one in found) < len(found)
+        for part, images_of_part in enumerate(zip(*estimates, strict=True))
+        if 2 * sum(estimate.status == TRACKED for estimate in images_of_part) < len(images_of_part)
     ]
     notes = (*video.notes, *_losses(file.names, images.time, estimates), *dict.fromkeys(rarely))
     if isinstance(tracker, PlanarTracker):

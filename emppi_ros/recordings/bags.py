@@ -132,11 +132,11 @@ def _choose(
                     f'one, such as --topic {second}'
                 )
         return samples
-    others = tuple(begin for begin, topic in begins.items() if topic != chosen)
+    excluded = tuple(begin for begin, topic in begins.items() if topic != chosen)
     return {
         key: rows
         for key, rows in samples.items()
-        if not (key[1] in joints[chosen] and key[0] in _FIELDS and key[2].startswith(others))
+        if not (key[1] in joints[chosen] and key[0] in _FIELDS and key[2].startswith(excluded))
     }
 
 

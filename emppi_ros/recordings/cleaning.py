@@ -247,7 +247,7 @@ def _longest_part(signals: Sequence[Signal], start: float) -> tuple[list[Signal]
         result[i] = _take(signals[i], rows)
     shown = list(dict.fromkeys(gaps))
     listed = ', '.join(f'{b - a:.3g} s after {a - start:.4g} s' for a, b, _ in shown[:_LISTED])
-    others = ', '.join(
+    excluded = ', '.join(
         f'{a - start:.4g} to {b - start:.4g} s'
         for a, b in parts
         if b > a and (a, b) != (begin, end)
@@ -255,7 +255,7 @@ def _longest_part(signals: Sequence[Signal], start: float) -> tuple[list[Signal]
     return result, [
         f'{", ".join(dict.fromkeys(where for *_, where in gaps))}: no samples for {listed}'
         f'{", ..." if len(shown) > _LISTED else ""}: used the longest part without gaps, '
-        f'{begin - start:.4g} to {end - start:.4g} s; left out: {others or "no other"} '
+        f'{begin - start:.4g} to {end - start:.4g} s; left out: {excluded or "no other"} '
         '(--from and --to choose a part)'
     ]
 

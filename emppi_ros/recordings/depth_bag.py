@@ -66,10 +66,7 @@ def read(bag: Bag, topics: DepthTopics, is_depth: bool = True) -> DepthBag:
     if pose is None:
         moving, static = (messages[name] for name in _TF)
         pose = _find_pose(moving, static, infos[0].header.frame_id, frame)
-    cameras = {
-        (one.width, one.height, *one.k, *one.p, one.roi.x_offset, one.roi.y_offset)
-        for one in infos
-    }
+    cameras = {(m.width, m.height, *m.k, *m.p, m.roi.x_offset, m.roi.y_offset) for m in infos}
     if len(cameras) > 1:
         raise PoseError(f'{bag.path}: {len(cameras)} cameras on one topic: intrinsics differ')
     start = _seconds(images[0])

@@ -78,11 +78,11 @@ def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
 
 def split_at(motion: Motion, count: int) -> tuple[Motion, Motion]:
     """Return the first steps of a motion of one recording, and the others."""
-    first, others = (
+    first, second = (
         Motion(motion.qpos[rows], motion.weights[rows], motion.ctrl[rows], motion.applied[rows])
         for rows in (slice(count), slice(count, None))
     )
-    return first, others
+    return first, second
 
 
 def resample(

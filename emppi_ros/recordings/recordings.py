@@ -134,8 +134,8 @@ def check_distinct(recordings: Sequence[Recording]) -> None:
 
 def check_same_joints(names: Sequence[str], joints: Sequence[set[str]]) -> None:
     """Raise IdentificationError unless all recordings have the same joints."""
-    for name, others in zip(names, joints, strict=True):
-        if other := others ^ joints[0]:
+    for name, own in zip(names, joints, strict=True):
+        if other := own ^ joints[0]:
             raise IdentificationError(
                 f'{name}: other joints than in {names[0]}: in one of them only: '
                 f'{", ".join(sorted(other))}: record the same joints in all'

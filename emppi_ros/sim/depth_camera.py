@@ -72,9 +72,9 @@ class DepthTracking:
         joints = {name: float(qpos[row]) for name, row in self._joints.items()}
         estimates = self._tracker.track(time, image, joints=joints)
         return {
-            name: Pose(one.row[:3], one.row[3:])
-            for name, one in zip(self._parts.names, estimates, strict=True)
-            if one.status == TRACKED
+            name: Pose(estimate.row[:3], estimate.row[3:])
+            for name, estimate in zip(self._parts.names, estimates, strict=True)
+            if estimate.status == TRACKED
         }
 
 

@@ -75,8 +75,8 @@ class DrakeEngine:
         """Find the rows of hinges and slides, and of free bodies, in both engines."""
         model, scalar = self._model, list(joints)
         self._qpos, self._dof = model.jnt_qposadr[scalar], model.jnt_dofadr[scalar]
-        self._q = np.array([one.position_start() for one in joints.values()], np.intp)
-        self._v = np.array([one.velocity_start() for one in joints.values()], np.intp)
+        self._q = np.array([each.position_start() for each in joints.values()], np.intp)
+        self._v = np.array([each.velocity_start() for each in joints.values()], np.intp)
         dofs = {joint: int(dof) for joint, dof in zip(joints.values(), self._dof, strict=True)}
         self._dry = [(j, dof) for j, dof in dofs.items() if model.dof_frictionloss[dof] > 0.0]
         self._free = []
@@ -312,11 +312,11 @@ def _may_touch(model: mujoco.MjModel, i: int, j: int) -> bool:
     if not (kinds[i] & affinities[j] or kinds[j] & affinities[i]):
         return False
     bodies = model.geom_bodyid[[i, j]]
-    one, other = model.body_weldid[bodies]
-    if one == other:
+    first, other = model.body_weldid[bodies]
+    if first == other:
         return False
     if np.isin([bodies @ [1 << 16, 1], bodies @ [1, 1 << 16]], model.exclude_signature).any():
         return False
-    parents = model.body_weldid[model.body_parentid[[one, other]]]
-    related = (one, other) in ((parents[1], other), (one, parents[0]))
-    return not (related and one and other)  # a parent that is the world collides
+    parents = model.body_weldid[model.body_parentid[[first, other]]]
+    related = (first, other) in ((parents[1], other), (first, parents[0]))
+    return not (related and first and other)  # a parent that is the world collides

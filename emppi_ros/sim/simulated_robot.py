@@ -72,8 +72,8 @@ class SimulatedRobot:
         true_model.set_truth(self.model, self._nominal, task, self.truth)
         self._drake = self._make_engine()
         self._residuals = [
-            bind_condition(self.model, one.when, f'simulation: changes_when[{i}]: when')
-            for i, one in enumerate(self.schedule.pending)
+            bind_condition(self.model, change.when, f'simulation: changes_when[{i}]: when')
+            for i, change in enumerate(self.schedule.pending)
         ]
         self.data = mujoco.MjData(self.model)
         self._seed = seed
@@ -318,5 +318,5 @@ def _overlaps(model: mujoco.MjModel, data: mujoco.MjData, item: FreeObject) -> b
     root = model.body_rootid[model.jnt_bodyid[model.dof_jntid[item.qvel]]]
     bodies = model.geom_bodyid[data.contact.geom[: data.ncon]]  # (n, 2)
     belongs = model.body_rootid[bodies] == root
-    others = (model.body_weldid[bodies] != 0) & ~belongs
-    return bool(np.any(belongs.any(axis=1) & others.any(axis=1)))
+    other_bodies = (model.body_weldid[bodies] != 0) & ~belongs
+    return bool(np.any(belongs.any(axis=1) & other_bodies.any(axis=1)))

@@ -91,10 +91,10 @@ def draw_truth(task: Task, seed: int, given: GivenTruth | None = None) -> TruePa
     for column, parameter in enumerate(task.parameters):
         name = parameter.name
         if name not in given:
-            own = tuple(one for one in task.simulation.changes if one.parameter == name)
+            own = tuple(change for change in task.simulation.changes if change.parameter == name)
         else:
             own = _changes(name, given[name])
-            check_values(parameter, np.array([one.to for one in own]))
+            check_values(parameter, np.array([change.to for change in own]))
             if own and own[0].at_s == 0.0:
                 initial[column], own = own[0].to, own[1:]
         if own:

@@ -185,19 +185,19 @@ def bind_condition(model: mujoco.MjModel, condition: Condition, where: str) -> R
     threshold, times the threshold of the first.
     """
     first = bind_residual(model, condition.residual, f'{where}: residual')
-    others = [
+    also = [
         (bind_residual(model, other.residual, f'{where}[{i}]: residual'), other.below)
         for i, other in enumerate(condition.also, 1)
     ]
-    if not others:
+    if not also:
         return first
 
     def evaluate(fields: Fields) -> Array:
-        ratios = [l2(residual.evaluate(fields)) / below for residual, below in others]
+        ratios = [l2(residual.evaluate(fields)) / below for residual, below in also]
         worst = np.maximum.reduce([l2(first.evaluate(fields)) / condition.below, *ratios])
         return condition.below * worst[..., None]
 
-    names = {name for residual in (first, *(r for r, _ in others)) for name in residual.fields}
+    names = {name for residual in (first, *(r for r, _ in also)) for name in residual.fields}
     return Residual(tuple(sorted(names)), evaluate)
 
 

@@ -406,7 +406,7 @@ class SimulationConfig:
     )
     sizes: Mapping[str, float] = key(
         {},
-        check=lambda value: all(_SMALLEST <= one <= _LARGEST for one in value.values()),
+        check=lambda value: all(_SMALLEST <= number <= _LARGEST for number in value.values()),
         allowed=f'a factor from {_SMALLEST:g} to {_LARGEST:g} for each object',
         doc='factors of the size of free objects made of primitive geoms; their mass stays',
     )

@@ -247,8 +247,8 @@ class Task:
             parameter = parameters[change.parameter]
             if not parameter.lower <= change.to <= parameter.upper:
                 bounds = f'{parameter.lower:g} to {parameter.upper:g} {parameter.unit}'.rstrip()
-                found = f'found {change.to:g}, expected from {bounds}'
-                raise ConfigError(f'simulation: changes[{i}]: to: {found}')
+                text = f'found {change.to:g}, expected from {bounds}'
+                raise ConfigError(f'simulation: changes[{i}]: to: {text}')
         return tuple(
             config.build(Prior, truth[n], f'simulation: truth: {n}') if n in truth else default[n]
             for n in parameters

@@ -80,11 +80,11 @@ def to_text(data: Data) -> str:
     return yaml.safe_dump(copy.deepcopy(dict(data)), sort_keys=False, allow_unicode=True)
 
 
-def is_tuned(one: Data, other: Data) -> bool:
+def is_tuned(data: Data, other: Data) -> bool:
     """Return whether two YAML mappings are the same task, up to tunable parameters."""
     try:
-        same_names = tunable_parameters(one).keys() == tunable_parameters(other).keys()
-        return same_names and _without_tunables(one) == _without_tunables(other)
+        same_names = tunable_parameters(data).keys() == tunable_parameters(other).keys()
+        return same_names and _without_tunables(data) == _without_tunables(other)
     except _INVALID_TASK:
         return False
 

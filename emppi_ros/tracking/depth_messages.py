@@ -145,10 +145,10 @@ def read_camera(
 
 def add_transforms(known: dict[str, StaticTransform], message: Any) -> None:
     """Add the transforms of a message of /tf or /tf_static by the names of their frames."""
-    for one in message.transforms:
-        known[one.child_frame_id.lstrip('/')] = StaticTransform(
-            one.header.frame_id.lstrip('/'),
-            from_message(one.transform.translation, one.transform.rotation),
+    for transform in message.transforms:
+        known[transform.child_frame_id.lstrip('/')] = StaticTransform(
+            transform.header.frame_id.lstrip('/'),
+            from_message(transform.transform.translation, transform.transform.rotation),
         )
 
 

@@ -69,8 +69,8 @@ def read(path: Path, is_depth: bool = True) -> DepthVideo:
     kind = next((name for name in _KINDS if name in content), 'depth')
     for name in (kind, *_KEYS):
         if name not in content:
-            found = ', '.join(content) or 'nothing'
-            raise ConfigError(f'{path}: no array {name!r}; found {found}')
+            names = ', '.join(content) or 'nothing'
+            raise ConfigError(f'{path}: no array {name!r}; found {names}')
     images, time, mask = content[kind], content['time_s'], content.get('mask')
     _check(path, kind, images, (len(time), None, None, 3)[: 4 if kind == 'color' else 3])
     codes, expected = ('f', 'a float type, in metres') if kind == 'depth' else ('iu', 'integers')

@@ -84,7 +84,7 @@ class TrackedParts:
         self.settings, self.camera, self.rays = settings, camera, camera.rays()
         self.renderer = PartRenderer(model, bodies, camera)
         self.surfaces = surfaces.sample_surfaces(model, bodies)
-        self.shapes = [one.shape for one in self.surfaces]
+        self.shapes = [surface.shape for surface in self.surfaces]
         self._model, self._bodies, self._is_known = model, bodies, background is not None
         nothing = np.full((camera.height, camera.width), np.inf)
         self.background = Background(nothing if background is None else background)
@@ -102,7 +102,8 @@ class TrackedParts:
         """Return the largest noise of parts (B,) at poses (B), relative to the settings."""
         depths = self.camera.project(poses.position)[:, 2]
         sd = self.noise(depths, np.arange(len(depths))) / self.excess
-        return np.maximum(_LARGEST_NOISE * np.array([one.radius for one in self.shapes]) / sd, 1.0)
+        radii = np.array([shape.radius for shape in self.shapes])
+        return np.maximum(_LARGEST_NOISE * radii / sd, 1.0)
 
     def is_foreground(self, observed: Array, background: Array) -> Bools:
         """Return which depths are in front of the background by more than noise."""
@@ -167,7 +168,7 @@ class Placement(Protocol):
         """Poses (B) of the parts."""
 
     def moved(
-        self, tracked: TrackedParts, found: Sequence[PoseEquations | None]
+        self, tracked: TrackedParts, systems: Sequence[PoseEquations | None]
     ) -> tuple[Self, float]:
         """Return the placement after a step, and how far it moved the surface of any part [m]."""
 
@@ -181,22 +182,24 @@ class FreeParts(NamedTuple):
     poses: Poses
 
     def steps(
-        self, tracked: TrackedParts, found: Sequence[PoseEquations | None]
+        self, tracked: TrackedParts, systems: Sequence[PoseEquations | None]
     ) -> list[Displacement | None]:
         """Return the step of each part that is seen."""
         return [
-            one and equations.solve(one, turn @ shape.centre, shape.radius)
-            for one, turn, shape in zip(found, self.poses.rotation, tracked.shapes, strict=True)
+            system and equations.solve(system, turn @ shape.centre, shape.radius)
+            for system, turn, shape in zip(
+                systems, self.poses.rotation, tracked.shapes, strict=True
+            )
         ]
 
     def moved(
-        self, tracked: TrackedParts, found: Sequence[PoseEquations | None]
+        self, tracked: TrackedParts, systems: Sequence[PoseEquations | None]
     ) -> tuple['FreeParts', float]:
         """Return the parts after a step, and how far it moved the surface of any part [m]."""
         position, rotation, most = self.poses.position.copy(), self.poses.rotation.copy(), 0.0
-        for part, one in enumerate(self.steps(tracked, found)):
-            if one is not None:
-                shift, turn = one.step[:3], one.step[3:]
+        for part, displacement in enumerate(self.steps(tracked, systems)):
+            if displacement is not None:
+                shift, turn = displacement.step[:3], displacement.step[3:]
                 position[part] += shift
                 rotation[part] = Rotation.from_rotvec(turn).as_matrix() @ rotation[part]
                 turned = tracked.shapes[part].radius * np.linalg.norm(turn)
@@ -262,12 +265,12 @@ def fit(tracked: TrackedParts, placement: P, image: Array, farther: int = 1) -> 
         is_last = i == settings.iterations or moved < _CONVERGED
         # before, errors are alike because parts are not where they will be
         alike = _count_alike(tracked, view) if is_last else None
-        found = _part_equations(tracked, placement.poses, view, width, reach, alike)
+        systems = _part_equations(tracked, placement.poses, view, width, reach, alike)
         if alike is not None:
             break
-        placement, moved = placement.moved(tracked, found)
+        placement, moved = placement.moved(tracked, systems)
     assert alike is not None
-    return Fit(placement, found, _assess(tracked, view, window), alike)
+    return Fit(placement, systems, _assess(tracked, view, window), alike)
 
 
 def _count_alike(tracked: TrackedParts, view: View) -> Array:
@@ -301,14 +304,14 @@ def _part_equations(
 
     Of pixels on surfaces `alike` (B,) count as one; None before the parts are in place.
     """
-    found: list[PoseEquations | None] = []
+    systems: list[PoseEquations | None] = []
     lines = tracked.settings.outline_lines
     interior = _interior(view)
     edges = _outline_equations(tracked, poses, view, reach)
     for part, (edge, origin) in enumerate(zip(edges, poses.position, strict=True)):
         own = (view.part == part) & np.isfinite(view.observed)
         if not own.any():
-            found.append(None)
+            systems.append(None)
             continue
         depth, ray = view.depth[own], view.rays[own]
         error, sd = view.observed[own] - depth, tracked.noise(depth, part)
@@ -324,8 +327,8 @@ def _part_equations(
         known = surface.information / (1.0 if alike is None else alike[part])
         known = known + (edge.information if alike is None else edge.known) / lines
         information = surface.information + edge.information
-        found.append(PoseEquations(information, surface.gradient + edge.gradient, known))
-    return found
+        systems.append(PoseEquations(information, surface.gradient + edge.gradient, known))
+    return systems
 
 
 def _interior(view: View) -> Bools:
@@ -347,13 +350,13 @@ def _outline_equations(
         return [NOTHING_KNOWN] * count
     near = np.where(view.part >= 0, view.depth, 0.0)
     gap = np.maximum(0.02, TUKEY * tracked.noise(near, view.part))
-    found = outlines.find_outlines(view, tracked.camera, poses.position, reach, gap)
-    variance = settings.outline_sd_px**2 + found.ambiguity**2
-    weights = equations.tukey(found.offset, reach) / variance
+    outline = outlines.find_outlines(view, tracked.camera, poses.position, reach, gap)
+    variance = settings.outline_sd_px**2 + outline.ambiguity**2
+    weights = equations.tukey(outline.offset, reach) / variance
     result = []
-    for own in (found.part == part for part in range(count)):
-        offset, weight = found.offset[own], weights[own]
-        equation = equations.make_equations(found.slopes[own], offset, weight)
+    for own in (outline.part == part for part in range(count)):
+        offset, weight = outline.offset[own], weights[own]
+        equation = equations.make_equations(outline.slopes[own], offset, weight)
         misfit = max(float(np.sum(weight * offset**2)) / max(len(offset), 1), 1.0)
         result.append(equation._replace(known=equation.information / misfit))
     return result
@@ -389,8 +392,8 @@ def align(tracked: TrackedParts, placement: P, image: Array, least_reach: float 
     reach = max(tracked.settings.reach_m, least_reach)
     points, sd = _foreground(tracked, placement.poses, image, reach)
     for i in range(tracked.settings.alignment_steps if len(points) else 0):
-        found = _alignment(tracked, placement.poses, points, sd, reach * _NARROWER**i)
-        placement, moved = placement.moved(tracked, found)
+        systems = _alignment(tracked, placement.poses, points, sd, reach * _NARROWER**i)
+        placement, moved = placement.moved(tracked, systems)
         if moved < _ALIGNED:
             break
     return placement
@@ -410,11 +413,11 @@ def _alignment(
         local = (points - poses.position[part]) @ poses.rotation[part]
         distance[part], index[part] = surface.tree.query(local, distance_upper_bound=reach)
     nearest = np.argmin(distance, axis=0)
-    found: list[PoseEquations | None] = []
+    systems: list[PoseEquations | None] = []
     for part, surface in enumerate(tracked.surfaces):
         own = (nearest == part) & np.isfinite(distance[part])
         if own.sum() < _FEWEST_POINTS:
-            found.append(None)
+            systems.append(None)
             continue
         match = index[part, own].astype(int)
         turn, origin = poses.rotation[part], poses.position[part]
@@ -423,8 +426,8 @@ def _alignment(
         error = np.sum((points[own] - place) * normal, axis=1)
         slopes = equations.surface_motion(place, normal, origin)
         weights = equations.tukey(error, reach) / sd[own] ** 2
-        found.append(equations.make_equations(slopes, error, weights))
-    return found
+        systems.append(equations.make_equations(slopes, error, weights))
+    return systems
 
 
 def _foreground(

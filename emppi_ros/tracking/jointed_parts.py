@@ -41,10 +41,10 @@ class JointedPoses(NamedTuple):
     covariance: Array  # (6 B, 6 B), of displacements, as joints are not where the model says
 
     def moved(
-        self, tracked: TrackedParts, found: Sequence[PoseEquations | None]
+        self, tracked: TrackedParts, systems: Sequence[PoseEquations | None]
     ) -> tuple['JointedPoses', float]:
         """Return the parts after a step, and how far it moved the surface of any part [m]."""
-        step = self.step(tracked, found, np.ones(len(found))).step
+        step = self.step(tracked, systems, np.ones(len(systems))).step
         most = float(self._surface_motion(tracked, step[:, None]).max())
         return self.parts.places(self.parts.moved(self.qpos, step)), most
 
@@ -53,17 +53,17 @@ class JointedPoses(NamedTuple):
         return self
 
     def step(
-        self, tracked: TrackedParts, found: Sequence[PoseEquations | None], scale: Array
+        self, tracked: TrackedParts, systems: Sequence[PoseEquations | None], scale: Array
     ) -> Displacement:
         """Return the step of the coordinates; `scale` (B,) is the squared noise of the parts."""
         count = self.jacobian.shape[-1]
         known, information = np.zeros((2, count, count))
         gradient = np.zeros(count)
-        for slopes, one, noise in zip(self.jacobian, found, scale, strict=True):
-            if one is not None:
-                known += slopes.T @ one.known @ slopes / noise
-                information += slopes.T @ one.information @ slopes
-                gradient += slopes.T @ one.gradient
+        for slopes, system, noise in zip(self.jacobian, systems, scale, strict=True):
+            if system is not None:
+                known += slopes.T @ system.known @ slopes / noise
+                information += slopes.T @ system.information @ slopes
+                gradient += slopes.T @ system.gradient
         moved = self._surface_motion(tracked, np.eye(count)).max(axis=0)
         basis = np.diag(1.0 / np.where(moved > 0.0, moved, 1.0))
         radius = min(shape.radius for shape in tracked.shapes)
@@ -91,7 +91,7 @@ class JointedParts:
         self.model = model
         self._bodies = [scene.find(model, 'body', name) for name in names]
         self._couplings = _couplings(model)
-        driven = {model.jnt_dofadr[one.joint] for one in self._couplings}
+        driven = {model.jnt_dofadr[coupling.joint] for coupling in self._couplings}
         self.free = np.array([i for i in range(model.nv) if i not in driven], int)
         if not len(self.free):
             raise SceneError('no joint moves: expected at least one degree of freedom')
@@ -116,10 +116,10 @@ class JointedParts:
         full[self.free] = step
         result = qpos.copy()
         mujoco.mj_integratePos(self.model, result, full, 1.0)
-        for one in self._couplings:
-            address, by = self.model.jnt_qposadr[[one.joint, one.by]]
+        for coupling in self._couplings:
+            address, by = self.model.jnt_qposadr[[coupling.joint, coupling.by]]
             start, by_start = self.model.qpos0[[address, by]]
-            result[address] = start + one.polynomial(result[by] - by_start)
+            result[address] = start + coupling.polynomial(result[by] - by_start)
         return result
 
     def step_between(self, before: Array, after: Array) -> Array:
@@ -132,10 +132,11 @@ class JointedParts:
         """Return the motion of all joints (nv, k) by the coordinates."""
         full = np.zeros((self.model.nv, len(self.free)))
         full[self.free, np.arange(len(self.free))] = 1.0
-        for one in self._couplings:
-            by = self.model.jnt_qposadr[one.by]
-            slope = one.polynomial.deriv()(qpos[by] - self.model.qpos0[by])
-            full[self.model.jnt_dofadr[one.joint]] = slope * full[self.model.jnt_dofadr[one.by]]
+        column = self.model.jnt_dofadr
+        for coupling in self._couplings:
+            by = self.model.jnt_qposadr[coupling.by]
+            slope = coupling.polynomial.deriv()(qpos[by] - self.model.qpos0[by])
+            full[column[coupling.joint]] = slope * full[column[coupling.by]]
         return full
 
     def _slopes(self, data: mujoco.MjData, poses: Poses, body: int) -> Array:
@@ -166,7 +167,7 @@ class _Coupling(NamedTuple):
 
 def _couplings(model: mujoco.MjModel) -> list[_Coupling]:
     """Return the couplings of joints; SceneError for other equalities, which close loops."""
-    found = []
+    couplings = []
     for index in np.flatnonzero(model.eq_active0):
         joint, by = int(model.eq_obj1id[index]), int(model.eq_obj2id[index])
         if model.eq_type[index] != mujoco.mjtEq.mjEQ_JOINT or by < 0:
@@ -174,16 +175,17 @@ def _couplings(model: mujoco.MjModel) -> list[_Coupling]:
             raise SceneError(
                 f'equality {index}: found {kind}, expected one that couples two joints'
             )
-        found.append(_Coupling(joint, by, Polynomial(model.eq_data[index, :5])))
-    if chained := {one.joint for one in found} & {one.by for one in found}:
+        couplings.append(_Coupling(joint, by, Polynomial(model.eq_data[index, :5])))
+    driving = {coupling.by for coupling in couplings}
+    if chained := driving & {coupling.joint for coupling in couplings}:
         name = model.joint(min(chained)).name
         raise SceneError(f'joint {name!r}: it is coupled to a joint, and another one to it')
-    return found
+    return couplings
 
 
 def joint_covariances(model: mujoco.MjModel) -> dict[int, Array]:
     """Return the covariances (12, 12) of joints by their bodies; SceneError if one is wrong."""
-    found = {}
+    covariances = {}
     rows, columns = np.triu_indices(_SIZE)
     for numeric in map(model.numeric, range(model.nnumeric)):
         if not numeric.name.endswith(COVARIANCE):
@@ -195,8 +197,8 @@ def joint_covariances(model: mujoco.MjModel) -> dict[int, Array]:
             )
         matrix = np.zeros((_SIZE, _SIZE))
         matrix[rows, columns] = matrix[columns, rows] = numeric.data
-        found[scene.find(model, 'body', numeric.name.removesuffix(COVARIANCE))] = matrix
-    return found
+        covariances[scene.find(model, 'body', numeric.name.removesuffix(COVARIANCE))] = matrix
+    return covariances
 
 
 class JointTracker:
@@ -250,10 +252,10 @@ def _pose_covariances(fitted: Fit[JointedPoses], step: Displacement) -> Array:
     places, count = fitted.placement, len(fitted.equations)
     slopes = places.jacobian.reshape(6 * count, -1)
     weights = np.zeros((6 * count, 6 * count))
-    for part, one in enumerate(fitted.equations):
-        if one is not None:
+    for part, system in enumerate(fitted.equations):
+        if system is not None:
             own = slice(6 * part, 6 * part + 6)
-            weights[own, own] = one.known / fitted.evidence.scale[part]
+            weights[own, own] = system.known / fitted.evidence.scale[part]
     seen = step.seen @ step.covariance @ step.seen.T
     rest = np.eye(6 * count) - slopes @ seen @ slopes.T @ weights
     total = slopes @ step.covariance @ slopes.T + rest @ places.covariance @ rest.T

@@ -48,7 +48,7 @@ def explain_losses(
     if cause:
         return [cause] * len(names)
     front = tracked.is_foreground(image, behind)
-    things = np.reshape([one.centre for one in clusters(tracked, front, image)], (-1, 3))
+    things = np.reshape([cluster.centre for cluster in clusters(tracked, front, image)], (-1, 3))
     sentences = []
     for part, (name, place) in enumerate(zip(names, poses.position, strict=True)):
         shape, own = tracked.shapes[part], known & (rendered.part == part)

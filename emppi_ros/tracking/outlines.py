@@ -52,10 +52,10 @@ def find_outlines(view: View, camera: Camera, origins: Array, reach: int, gap: A
     """
     normals, is_round = _outward(view, camera, len(origins))
     directions = [(axis, sign) for axis in (0, 1) for sign in (1, -1)]
-    found = [_edges(view, normals, axis, sign, gap) for axis, sign in directions]
+    edges = [_edges(view, normals, axis, sign, gap) for axis, sign in directions]
     # all lines of pixels across outlines in one array: most of the time is that of calls
-    axis, sign = np.repeat(directions, [len(pixels) for pixels in found], axis=0).T
-    row, column = np.concatenate(found).T
+    axis, sign = np.repeat(directions, [len(pixels) for pixels in edges], axis=0).T
+    row, column = np.concatenate(edges).T
     height, width = view.part.shape
     steps = sign[:, None] * np.arange(1 - reach, reach + 1)
     rows = row[:, None] + np.where(axis[:, None] == 0, steps, 0)

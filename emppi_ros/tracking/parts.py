@@ -98,7 +98,7 @@ def of_task(task: Task, settings: TrackerConfig) -> PartsFile:
     if not task.tracked:
         raise ConfigError(f'task {task.name!r} has no tracked object: no part to track')
     model = task.visual_model()
-    bodies = tuple(scene.find(model, 'body', one.body) for one in task.tracked.values())
+    bodies = tuple(scene.find(model, 'body', part.body) for part in task.tracked.values())
     start = renderer.body_poses(scene.kinematics(model, task.start().qpos), bodies)
     return PartsFile(tuple(task.tracked), model, bodies, start, settings)
 

@@ -79,13 +79,13 @@ class PlanarPart:
     def _centre_of(self, poses: Poses) -> Array:
         return np.asarray(poses.position + poses.rotation @ self._centre)
 
-    def covariance(self, found: PlanarFit, is_tracked: bool) -> Array:
+    def covariance(self, fit: PlanarFit, is_tracked: bool) -> Array:
         """Return the covariance (6, 6) of a pose; nothing is known unless the part is tracked."""
-        known = found.covariance if is_tracked else (UNSEEN_RAD * self.radius) ** 2 * np.eye(3)
+        known = fit.covariance if is_tracked else (UNSEEN_RAD * self.radius) ** 2 * np.eye(3)
         # what is assumed off the plane counts as known as well as what is known best in it
         local = np.linalg.eigvalsh(known)[0] * np.eye(6)
         local[_IN_PLANE] = known
-        centred = equations.centred(found.poses.rotation[0] @ self._centre, self.radius)
+        centred = equations.centred(fit.poses.rotation[0] @ self._centre, self.radius)
         lifted = centred @ np.kron(np.eye(2), self._axes.T)
         return np.asarray(lifted @ local @ lifted.T)
 
@@ -175,5 +175,7 @@ def _rounded(shape: Bools, gains: Array) -> Array:
     """Return squares (3, 3) of gains (h, w, 3) of edges between rows, which are off as a whole."""
     labels, count = ndimage.label(shape[1:] != shape[:-1], [[0, 0, 0], [1, 1, 1], [0, 0, 0]])
     middles = np.moveaxis(0.5 * (gains[1:] + gains[:-1]), -1, 0)
-    sums = np.array([np.bincount(labels.ravel(), one.ravel(), count + 1)[1:] for one in middles])
+    sums = np.array(
+        [np.bincount(labels.ravel(), middle.ravel(), count + 1)[1:] for middle in middles]
+    )
     return np.asarray(sums @ sums.T)

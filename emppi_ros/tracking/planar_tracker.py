@@ -76,13 +76,13 @@ class PlanarTracker:
         for part, shape in enumerate(self._parts):
             seen, last = self._silhouette(labels, part), self.poses.at([part])
             guess = shape.moved(last, dt * self._velocity[part])
-            found = self._find(part, guess, seen)
-            status, pose = self._judge(found, seen), found.poses.at(0)
-            covariance = shape.covariance(found, status == TRACKED)
-            estimates.append(PartEstimate(*pose, covariance, status, found.agreement))
+            fit = self._find(part, guess, seen)
+            status, pose = self._judge(fit, seen), fit.poses.at(0)
+            covariance = shape.covariance(fit, status == TRACKED)
+            estimates.append(PartEstimate(*pose, covariance, status, fit.agreement))
             self._velocity[part] = 0.0
             if status == TRACKED:
-                step = shape.step(last, found.poses) / (time - self._seen_at[part])
+                step = shape.step(last, fit.poses) / (time - self._seen_at[part])
                 self._velocity[part], self._seen_at[part] = np.nan_to_num(step), time
                 position[part], rotation[part] = pose
         self._time, self.poses = time, Poses(position, rotation)
@@ -107,41 +107,41 @@ class PlanarTracker:
     def _silhouette(self, labels: Ints, part: int) -> Silhouette:
         """Return what an image shows of a part, which others may cover."""
         covering = np.flatnonzero(self._covers[:, part])
-        others = np.isin(labels, covering[covering != part])
+        covers = np.isin(labels, covering[covering != part])
         own = labels == part
-        return Silhouette(own, own | ~ndimage.binary_dilation(others, iterations=_EDGE_PX))
+        return Silhouette(own, own | ~ndimage.binary_dilation(covers, iterations=_EDGE_PX))
 
-    def _judge(self, found: PlanarFit, seen: Silhouette) -> str:
+    def _judge(self, fit: PlanarFit, seen: Silhouette) -> str:
         """Return the status of a part."""
-        if max(found.visible, int(seen.own.sum())) < FEWEST_PIXELS:
+        if max(fit.visible, int(seen.own.sum())) < FEWEST_PIXELS:
             return HIDDEN
-        agrees = found.agreement >= self._file.tracker.lost_below
-        return TRACKED if agrees and found.visible >= FEWEST_PIXELS else LOST
+        agrees = fit.agreement >= self._file.tracker.lost_below
+        return TRACKED if agrees and fit.visible >= FEWEST_PIXELS else LOST
 
     def _find(self, part: int, guess: Poses, seen: Silhouette) -> PlanarFit:
         """Return the fit of a part from where it should be, or of a search in the whole image."""
         shape = self._parts[part]
-        found = shape.fit(guess, seen, _NEAR_PX)
-        is_new, is_good = np.isnan(self._seen_at[part]), found.agreement > _WELL
-        is_good &= self._judge(found, seen) == TRACKED
+        current = shape.fit(guess, seen, _NEAR_PX)
+        is_new, is_good = np.isnan(self._seen_at[part]), current.agreement > _WELL
+        is_good &= self._judge(current, seen) == TRACKED
         if (is_good and not is_new) or np.sum(seen.own) < FEWEST_PIXELS:
-            return found
+            return current
         pieces, _ = ndimage.label(seen.own, np.ones((3, 3)))
         sizes = np.bincount(pieces[seen.own])
         large = seen.own & (sizes[pieces] >= _LARGE * sizes.max())
         blurs = np.geomspace(max(_FAR_PX, _FAR * np.sqrt(large.sum())), 1.0, _BLURS).tolist()
-        found = max(found, shape.fit(guess, seen, blurs), key=lambda one: one.agreement)
-        if self._judge(found, seen) == TRACKED and not is_new:
-            return found
+        current = max(current, shape.fit(guess, seen, blurs), key=lambda fit: fit.agreement)
+        if self._judge(current, seen) == TRACKED and not is_new:
+            return current
         turns = np.linspace(0.0, 2.0 * np.pi * shape.radius, _ANGLES, endpoint=False)
         poses = [shape.moved(guess, np.array([0.0, 0.0, turn])) for turn in turns]
-        fits = [found, *(shape.fit(shape.put_on(one, large), seen, blurs) for one in poses)]
-        best = max(fits, key=lambda one: one.overlap)
+        fits = [current, *(shape.fit(shape.put_on(pose, large), seen, blurs) for pose in poses)]
+        best = max(fits, key=lambda fit: fit.overlap)
         if self._judge(best, seen) != TRACKED:
-            return found
+            return current
         # of orientations that look the same, that which is nearest to where it should be
-        fits = [one for one in fits if one.overlap > best.overlap - _ALIKE]
-        angles = [abs(shape.step(guess, one.poses)[2]) / shape.radius for one in fits]
+        fits = [fit for fit in fits if fit.overlap > best.overlap - _ALIKE]
+        angles = [abs(shape.step(guess, fit.poses)[2]) / shape.radius for fit in fits]
         if best.covariance[2, 2] < shape.radius**2 and np.ptp(angles) > _OTHER_RAD:
             self._alike.add(self._file.names[part])
         return fits[int(np.argmin(angles))]

@@ -60,10 +60,10 @@ def segment(image: npt.NDArray[Any], marks: Sequence[PartMark], tolerance_deg: f
     PoseError if the image is of another kind than the marks.
     """
     colors = [mark.color for mark in marks if mark.color is not None]
-    found = 'colours' if image.ndim > 2 else 'labels' if image.dtype.kind in 'iub' else 'depths'
+    kind = 'colours' if image.ndim > 2 else 'labels' if image.dtype.kind in 'iub' else 'depths'
     expected = 'colours' if colors else 'labels'
-    if found != expected:
-        raise PoseError(f'image of {found}: expected {expected}, as `parts` in --parts have them')
+    if kind != expected:
+        raise PoseError(f'image of {kind}: expected {expected}, as `parts` in --parts have them')
     if not colors:
         parts = np.full(image.shape, NOTHING)
         for part, mark in enumerate(marks):

@@ -75,9 +75,9 @@ def smooth_estimates(
     Those of images in which a part is not tracked stay as they are, and all of a part that is
     tracked in fewer than four.
     """
-    result = [list(one) for one in estimates]
+    result = [list(of_image) for of_image in estimates]
     for part, shape in enumerate(shapes):
-        rows = [i for i, one in enumerate(estimates) if one[part].status == TRACKED]
+        rows = [i for i, of_image in enumerate(estimates) if of_image[part].status == TRACKED]
         if len(rows) < FEWEST:
             continue
         given = zip(*(estimates[i][part][:3] for i in rows), strict=True)
@@ -136,7 +136,7 @@ def _smooth_images(images: _Images, dimensions: int) -> tuple[Poses, Array]:
     changes = np.diff(rate, axis=0) / np.sqrt(steps[1:, None])
     moments = [np.mean(changes**2, axis=0), np.mean(motion.rate**2, axis=0)]
     log_sd = np.log(np.sqrt(np.concatenate(moments)) + _LEAST_RATE)
-    bounds = [(one - _LOG_RANGE[0], one + _LOG_RANGE[1]) for one in log_sd]
+    bounds = [(center - _LOG_RANGE[0], center + _LOG_RANGE[1]) for center in log_sd]
     scale = np.ones(len(steps))  # of the covariance of accelerations in each interval
     for _ in range(_ROUNDS):
         system = _linearize(images, motion)
@@ -203,15 +203,15 @@ def _fit(
         return _Fitted(log_sd, factor, noise, states)
 
     def cost(log_sd: Array) -> tuple[float, Array]:
-        one = at(log_sd)
-        value = 0.5 * (dimensions * np.log(one.factor) + one.states.log_determinant)
-        by_first, *by_noise = kalman_smoother.scores(one.states, one.factor)
+        fitted = at(log_sd)
+        value = 0.5 * (dimensions * np.log(fitted.factor) + fitted.states.log_determinant)
+        by_first, *by_noise = kalman_smoother.scores(fitted.states, fitted.factor)
         by_density = np.einsum('kiaja,kij->a', np.reshape(by_noise, (-1, 2, 6, 2, 6)), unit)
         slope = 2.0 * np.exp(2.0 * log_sd) * np.concatenate([by_density, np.diag(by_first)[6:]])
         slope[:6] += 1.0
         return float(value - np.sum(log_sd[:6])), -slope
 
-    found = optimize.minimize(
+    optimum = optimize.minimize(
         cost, start, jac=True, method='L-BFGS-B', bounds=bounds, options={'ftol': _CONVERGED}
     )
-    return at(found.x)
+    return at(optimum.x)

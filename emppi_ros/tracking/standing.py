@@ -45,7 +45,8 @@ def find_start(file: PartsFile, view: Camera, image: Array) -> Start:
     image = tracked.prepare(-np.inf, 0.0, image, None)
     fits = loss.compare_background(tracked, image)[0] >= loss.FEW
     views = [view] if fits else _above_planes(tracked, file.start, image)
-    best = max((_stand(file, one, image) for one in views), key=lambda one: one.share)
+    starts = [_stand(file, camera, image) for camera in views]
+    best = max(starts, key=lambda start: start.share)
     if not best.share:
         table = 'the table of the scene' if fits else f'any of the {len(views)} largest planes'
         raise PoseError(
@@ -84,8 +85,8 @@ def _above_planes(tracked: TrackedParts, start: Poses, image: Array) -> list[Cam
     while len(views) < _PLANES and len(points) > FEWEST_PIXELS:
         near, thick = np.zeros(len(points), bool), _THICK * points[:, 2]
         for _ in range(_DRAWS):
-            first, *others = points[rng.choice(len(points), 3, replace=False)]
-            normal = np.cross(*(others - first))
+            first, second, third = points[rng.choice(len(points), 3, replace=False)]
+            normal = np.cross(second - first, third - first)
             inside = np.abs((points - first) @ normal) < thick * np.linalg.norm(normal)
             near = inside if inside.sum() > near.sum() else near
         middle = points[near].mean(axis=0)

@@ -69,9 +69,9 @@ def _cast_inwards(
         directions = target - origin
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         hit, distance, normal = renderer.cast(model, data, origin, directions)
-        found = hit != NOTHING
-        points.append(origin + directions[found] * distance[found, None])
-        normals.append(normal[found])
-        total += int(found.sum())
+        is_hit = hit != NOTHING
+        points.append(origin + directions[is_hit] * distance[is_hit, None])
+        normals.append(normal[is_hit])
+        total += int(is_hit.sum())
     chosen = rng.permutation(total)[:count]
     return np.concatenate(points)[chosen], np.concatenate(normals)[chosen]

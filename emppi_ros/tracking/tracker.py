@@ -102,7 +102,7 @@ class PartTracker:
         poses = fitted.placement.poses
         steps = fitted.placement.steps(tracked, fitted.equations)
         self.velocity = self._velocity(poses, steps, status, time)
-        is_seen = np.array([one == TRACKED for one in status])
+        is_seen = np.array([word == TRACKED for word in status])
         self._seen_at = np.where(is_seen, time, self._seen_at)
         self.time, self.poses, self._status = time, poses.where(is_seen, self.poses), status
         covariances, fits = [], fitted.evidence.fits.tolist()
@@ -285,7 +285,7 @@ def _unexplained(tracked: TrackedParts, fitted: Fit[FreeParts], image: Array) ->
     front = tracked.is_foreground(image, behind)
     view, window = fitting.look(tracked, fitted.placement.poses, image)
     status = judge(tracked, fitted.evidence)
-    known = np.isin(view.part, [i for i, one in enumerate(status) if one == TRACKED])
+    known = np.isin(view.part, [i for i, word in enumerate(status) if word == TRACKED])
     with np.errstate(invalid='ignore'):
         error = np.abs(view.observed - view.depth)
         known &= error < fitting.RIGHT * tracked.noise(view.depth, view.part)

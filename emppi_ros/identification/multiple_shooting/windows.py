@@ -168,17 +168,17 @@ def simulate(
 
 
 def perturb_starts(
-    starts: Array, others: int, scale: Array | float = 1.0, first: int = 0, step: float = STEP
+    starts: Array, unknowns: int, scale: Array | float = 1.0, first: int = 0, step: float = STEP
 ) -> Array:
     """
-    Return the starts (N, 1 + others + S, W, S) of all models of N samples.
+    Return the starts (N, 1 + unknowns + S, W, S) of all models of N samples.
 
     They are those given (N, W, S), but in each of the last S models one component is larger by
     `step` times its scale, in all windows from the `first` on.
     """
     size = starts.shape[-1]
-    rows = np.repeat(starts[:, None], 1 + others + size, axis=1)
-    rows[:, 1 + others :, first:] += step * np.diag(np.broadcast_to(scale, size))[:, None]
+    rows = np.repeat(starts[:, None], 1 + unknowns + size, axis=1)
+    rows[:, 1 + unknowns :, first:] += step * np.diag(np.broadcast_to(scale, size))[:, None]
     return rows
 
 

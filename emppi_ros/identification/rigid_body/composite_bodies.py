@@ -144,8 +144,8 @@ def constraints_from_scene(
     for index, row in enumerate(like):
         if index in parameter_map.parts:
             row[:10] = parameter_map.parts[index].parameters
-            others = [part.parameters for part in parameter_map.fixed_parts[index]]
-            fixed[index, :10] = np.sum(others, axis=0)
+            welded = [part.parameters for part in parameter_map.fixed_parts[index]]
+            fixed[index, :10] = np.sum(welded, axis=0)
         else:
             fixed[index, :10], row[:10] = row[:10] - typical[:10], typical[:10]
             free[index, :10] = False

@@ -180,14 +180,14 @@ def note_inconsistency(
     best[free] += move
     for index, part in parameter_map.parts.items():
         mass = best[index * BODY_PARAMETERS]
-        others = parameter_map.fixed_parts[index]
-        if mass < 0.0 and others:
+        fixed = parameter_map.fixed_parts[index]
+        if mass < 0.0 and fixed:
             raise IdentificationError(
                 f'body {part.name!r}: no mass is left for it: the best fit is {mass:.3g} kg, with '
-                f'{sum(p.parameters[0] for p in others):.4g} kg in the scene for the bodies it is '
-                f'welded to: check {", ".join(p.name for p in others)}'
+                f'{sum(p.parameters[0] for p in fixed):.4g} kg in the scene for the bodies it is '
+                f'welded to: check {", ".join(p.name for p in fixed)}'
             )
-    welded = [part.name for others in parameter_map.fixed_parts.values() for part in others]
+    welded = [part.name for parts in parameter_map.fixed_parts.values() for part in parts]
     return (
         'no physically consistent bodies explain these torques: inconsistent ones explain '
         f'{100.0 * gain / before:.0f} % of the residuals: check '

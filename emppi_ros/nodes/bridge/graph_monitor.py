@@ -113,15 +113,15 @@ def check_topics(
     """Return the problems of a node's topics; its `publishers` must have no other publisher."""
     problems: list[GraphProblem] = []
     for topic in (_resolve(node, spec) for spec in subscriptions):
-        others = node.get_publishers_info_by_topic(topic.name)
-        if not others:
+        endpoints = node.get_publishers_info_by_topic(topic.name)
+        if not endpoints:
             text = f'no publisher on {topic.name} ({_type(topic.kind, "/")})'
             problems.append(GraphProblem(NO_PUBLISHER, text))
-        problems += _mismatches(topic, others, receives=True)
+        problems += _mismatches(topic, endpoints, receives=True)
     for topic in (_resolve(node, spec) for spec in publishers):
         problems += _other_publishers(node, topic)
-        others = node.get_subscriptions_info_by_topic(topic.name)
-        problems += _mismatches(topic, others, receives=False)
+        endpoints = node.get_subscriptions_info_by_topic(topic.name)
+        problems += _mismatches(topic, endpoints, receives=False)
     return problems
 
 
@@ -145,10 +145,10 @@ def _other_publishers(node: Node, topic: TopicSpec) -> Iterator[GraphProblem]:
 
 
 def _mismatches(
-    topic: TopicSpec, others: Iterable[TopicEndpointInfo], receives: bool
+    topic: TopicSpec, endpoints: Iterable[TopicEndpointInfo], receives: bool
 ) -> Iterator[GraphProblem]:
     """Yield why this node does not receive a topic from others, or others not from this node."""
-    for info in others:
+    for info in endpoints:
         other = _describe(info)
         if info.topic_type != _type(topic.kind, '/msg/'):
             verb = 'publishes' if receives else 'subscribes to'

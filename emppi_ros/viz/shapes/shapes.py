@@ -77,11 +77,11 @@ def rectangles(low: Array, high: Array, right: Array, up: Array) -> Array:
 
 def sheets(name: str, labels: Sequence[Label], right: Array, up: Array) -> Triangles:
     """Return a sheet behind each label that has text, for contrast with the scene."""
-    found = [np.empty((0, 3, 3))]
+    triangles = [np.empty((0, 3, 3))]
     for label in (label for label in labels if label.text):
         lines = label.text.split('\n')
         half = 0.5 * np.array([[_ACROSS * max(map(len, lines)), _DOWN * len(lines)]])
         flat = rectangles(-half, half, right, up) + _BEHIND * np.cross(up, right)
-        found.append(label.position + label.height * flat)
-    corners = np.concatenate(found)
+        triangles.append(label.position + label.height * flat)
+    corners = np.concatenate(triangles)
     return Triangles(name, corners, rgba(SHEET, SHEET_ALPHA, len(corners)))
