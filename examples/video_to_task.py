@@ -8,7 +8,7 @@ import numpy as np
 import emppi_ros as emppi
 from emppi_ros.sim.depth_camera import SimulatedDepthCamera
 from emppi_ros.sim.true_parameters import draw_truth
-from emppi_ros.tracking import depth_video
+from emppi_ros.tracking import camera_video
 from emppi_ros.viz.renderer import depth_camera
 
 task, folder = emppi.load_task('panda_drawer'), Path(tempfile.mkdtemp())
@@ -19,7 +19,7 @@ camera, time = SimulatedDepthCamera(task, model, view, seed=0), np.arange(60) / 
 states = np.tile(task.start().qpos, (60, 1))
 states[:, task.jointed['handle'].qpos] = 0.25 * np.sin(0.5 * np.pi * time / time[-1]) ** 2
 images = [camera.take(qpos, truth) for qpos in states]
-depth_video.write(folder / 'video.npz', depth_video.DepthVideo(view, time, images.__getitem__))
+camera_video.write(folder / 'video.npz', camera_video.CameraVideo(view, time, images.__getitem__))
 
 task = emppi.video_to_task(folder / 'video.npz', task, folder / 'prior.yaml')
 samples = task.prior.sample(200, np.random.default_rng(0))

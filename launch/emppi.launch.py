@@ -22,7 +22,7 @@ from launch_ros.substitutions import ExecutableInPackage, FindPackageShare
 
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.nodes.common import graph, interfaces, launch_arguments
-from emppi_ros.tracking.depth_messages import IMAGE, INFO
+from emppi_ros.tracking.camera_messages import IMAGE, INFO
 from launch import LaunchContext, LaunchDescription
 
 ARGUMENTS = {

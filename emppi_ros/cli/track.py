@@ -15,8 +15,8 @@ from emppi_ros.core.pose import Pose
 from emppi_ros.pipeline import video_tracks
 from emppi_ros.pipeline.video_tracks import TrackedImage
 from emppi_ros.recordings import tables
-from emppi_ros.recordings.depth_bag import DepthTopics
-from emppi_ros.tracking.depth_video import DepthVideo
+from emppi_ros.recordings.camera_bag import CameraTopics
+from emppi_ros.tracking.camera_video import CameraVideo
 from emppi_ros.tracking.tracker import LOST
 from emppi_ros.viz import depth_overlay
 
@@ -25,7 +25,7 @@ _PICTURES = 6
 
 def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    command, default = Subcommand(commands, 'track', run), DepthTopics()
+    command, default = Subcommand(commands, 'track', run), CameraTopics()
     add = command.option
     add('video', 'NPZ file, folder, or bag', Path, 'VIDEO')
     text = 'scene, parts and their first poses (of a bag: the tracked objects of its task)'
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
     output.check_path('--overlay', options.overlay, '.mp4', '.gif')
     pose = options.camera_pose
     at = None if pose is None else Pose(np.array(pose[:3]), np.array(pose[3:]))
-    topics = DepthTopics(
+    topics = CameraTopics(
         options.image_topic, options.info_topic, options.frame, at, options.rectified
     )
     video = video_tracks.read_video(
@@ -131,7 +131,7 @@ def run(options: argparse.Namespace) -> None:
     output.warn(list(tracked.notes))
 
 
-def _writer(path: Path | None, video: DepthVideo) -> Any:
+def _writer(path: Path | None, video: CameraVideo) -> Any:
     """Return a context with a writer of a video in real time; None without a path."""
     if path is None:
         return nullcontext()

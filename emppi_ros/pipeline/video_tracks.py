@@ -15,27 +15,27 @@ from emppi_ros.articulation.tracks import Tracks
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, prefix_errors
 from emppi_ros.model import scene
-from emppi_ros.recordings import depth_bag, tables
-from emppi_ros.recordings.depth_bag import DepthTopics
+from emppi_ros.recordings import camera_bag, tables
+from emppi_ros.recordings.camera_bag import CameraTopics
 from emppi_ros.recordings.signals import UNITS, Signal, covariance_triangles
 from emppi_ros.recordings.sqlite_bag import is_recorded, open_bag
-from emppi_ros.tracking import depth_video, loss, smoothing, standing
+from emppi_ros.tracking import camera_video, loss, smoothing, standing
 from emppi_ros.tracking import parts as parts_files
-from emppi_ros.tracking.depth_video import DepthVideo
+from emppi_ros.tracking.camera_video import CameraVideo
 from emppi_ros.tracking.fitting import TrackerConfig
 from emppi_ros.tracking.jointed_parts import JointedParts, JointTracker
 from emppi_ros.tracking.parts import PartsFile
 from emppi_ros.tracking.planar_tracker import PlanarTracker
 from emppi_ros.tracking.tracker import HIDDEN, LOST, TRACKED, PartEstimate, PartTracker
 
-_TOPICS = DepthTopics()
+_TOPICS = CameraTopics()
 
 
 class VideoOfParts(NamedTuple):
     """A video, and what to track in it."""
 
     parts: PartsFile
-    video: DepthVideo
+    video: CameraVideo
     # times [s] and positions [rad or m] of joints of the scene, such as those of a robot, and
     # where these are from, for errors
     joints: Mapping[str, tuple[Array, Array]]
@@ -44,7 +44,7 @@ class VideoOfParts(NamedTuple):
 
 
 class TrackedImage(NamedTuple):
-    """An image by its number, as of `DepthVideo`, and the estimates in it."""
+    """An image by its number, as of `CameraVideo`, and the estimates in it."""
 
     number: int
     time: float
@@ -121,7 +121,7 @@ def read_video(
     path: Path,
     parts: Path | PartsFile | None = None,
     joints: Path | None = None,
-    topics: DepthTopics = _TOPICS,
+    topics: CameraTopics = _TOPICS,
     namespace: str | None = None,
 ) -> VideoOfParts:
     """
@@ -135,7 +135,7 @@ def read_video(
     recorded, notes = dict[str, tuple[Array, Array]](), list[str]()
     is_depth = file is None or file.plane is None
     if is_recorded(path):
-        bag = depth_bag.read(open_bag(path, namespace), topics, is_depth)
+        bag = camera_bag.read(open_bag(path, namespace), topics, is_depth)
         video, notes = bag.video, list(bag.notes)
         if file is None:
             if bag.task is None:
@@ -147,7 +147,7 @@ def read_video(
     elif file is None:
         raise ConfigError('--parts: missing; only a bag with a task goes without it')
     else:
-        video = depth_video.read(path, is_depth)
+        video = camera_video.read(path, is_depth)
         if topics.pose is not None:
             video = dataclasses.replace(video, camera=video.camera.at(topics.pose))
     if joints is None:
@@ -241,7 +241,7 @@ def track(
 
 
 def _make_tracker(
-    file: PartsFile, images: DepthVideo, model: Path | str | None, smooth: bool
+    file: PartsFile, images: CameraVideo, model: Path | str | None, smooth: bool
 ) -> PartTracker | JointTracker | PlanarTracker:
     """Return a tracker of free parts, of parts in a plane, or of the joints of a model."""
     if file.plane is not None:

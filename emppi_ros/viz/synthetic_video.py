@@ -14,8 +14,8 @@ from emppi_ros.recordings import tables
 from emppi_ros.recordings.signals import UNITS, Signal
 from emppi_ros.sim.depth_camera import add_noise
 from emppi_ros.tasks.task import Task
-from emppi_ros.tracking import depth_video
-from emppi_ros.tracking.depth_video import DepthVideo
+from emppi_ros.tracking import camera_video
+from emppi_ros.tracking.camera_video import CameraVideo
 from emppi_ros.tracking.renderer import SceneRenderer
 from emppi_ros.viz.renderer import depth_camera
 from emppi_ros.viz.report.recording import RunRecord
@@ -43,7 +43,7 @@ def write(
         mujoco.mj_kinematics(model, data)
         images.append(add_noise(settings, renderer.render(data), rng).astype(np.float32))
         progress(len(images))
-    depth_video.write(path, DepthVideo(view, record.times[rows], images.__getitem__))
+    camera_video.write(path, CameraVideo(view, record.times[rows], images.__getitem__))
     beside = path.with_suffix('.truth.csv')
     tables.write(beside, true_poses(model, record.times[rows], record.qpos[rows]))
     return beside

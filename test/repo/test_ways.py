@@ -94,6 +94,6 @@ def test_a_depth_image_passes_few_files() -> None:
     way = files(see, {'tracking'})
     assert seen == ['tracked', 'tracked', 'lost', 'tracked']
     # a message is read and a pose published; then that passes what a joint state passes
-    way |= {'nodes/tracker/node.py', 'tracking/depth_messages.py', *NODE, 'nodes/belief/node.py'}
+    way |= {'nodes/tracker/node.py', 'tracking/camera_messages.py', *NODE, 'nodes/belief/node.py'}
     assert all((PACKAGE / path).is_file() for path in way)
     assert len(way) <= 11, sorted(way)

@@ -36,7 +36,7 @@ from emppi_ros.recordings.bag_writer import BagTopic, BagWriter
 from emppi_ros.sim.depth_camera import add_noise
 from emppi_ros.tasks.schema import DepthCameraConfig
 from emppi_ros.tracking import renderer
-from emppi_ros.tracking.depth_messages import (
+from emppi_ros.tracking.camera_messages import (
     IMAGE,
     INFO,
     add_transforms,

@@ -16,7 +16,7 @@ from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.interfaces import TFMessage
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.robots.robot import Robot
-from emppi_ros.tracking.depth_messages import StaticTransform, add_transforms, find_pose
+from emppi_ros.tracking.camera_messages import StaticTransform, add_transforms, find_pose
 
 TF, TF_STATIC = '/tf', '/tf_static'
 _KEPT_S = 1.0  # of transforms

@@ -22,7 +22,7 @@ from emppi_ros.nodes.topics.depth_images import STATE
 from emppi_ros.nodes.topics.task import TaskFollowerNode
 from emppi_ros.sim.depth_camera import SimulatedDepthCamera
 from emppi_ros.tasks.task import Task
-from emppi_ros.tracking.depth_messages import IMAGE, INFO
+from emppi_ros.tracking.camera_messages import IMAGE, INFO
 from emppi_ros.viz.renderer import depth_camera
 
 

@@ -33,7 +33,7 @@ from emppi_ros.nodes.topics.task import STAGE, TOPIC
 from emppi_ros.nodes.topics.transforms import SCENE_DESCRIPTION, TransformSource
 from emppi_ros.recordings.bag_writer import BagTopic, BagWriter, MessageOrder, RecordedMessage
 from emppi_ros.tasks.task import Task, parse_task
-from emppi_ros.tracking.depth_messages import IMAGE, INFO
+from emppi_ros.tracking.camera_messages import IMAGE, INFO
 from emppi_ros.viz.renderer import depth_camera
 
 _FLUSH_S, _SILENT_S = 1.0, 3.0

@@ -31,8 +31,8 @@ from emppi_ros.nodes.common.frames import TF, TF_STATIC
 from emppi_ros.nodes.common.inputs import AHEAD_S, UNCERTAIN
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics.task import TaskFollowerNode
-from emppi_ros.tracking import depth_messages, parts
-from emppi_ros.tracking.depth_messages import IMAGE, INFO, StaticTransform
+from emppi_ros.tracking import camera_messages, parts
+from emppi_ros.tracking.camera_messages import IMAGE, INFO, StaticTransform
 from emppi_ros.tracking.fitting import TrackerConfig
 from emppi_ros.tracking.parts import PartsFile
 from emppi_ros.tracking.tracker import TRACKED, PartEstimate, PartTracker
@@ -232,7 +232,7 @@ class TrackerNode(TaskFollowerNode):
         settings, topic = self._settings, self.resolve_topic_name(IMAGE)
         try:
             pose = self._find_camera(message.header.frame_id)
-            camera = depth_messages.read_camera(
+            camera = camera_messages.read_camera(
                 message, pose, topic, self._size, settings.rectified, self._say
             )
             self._info, self._pose = message, pose
@@ -255,16 +255,16 @@ class TrackerNode(TaskFollowerNode):
         if settings.camera_position:
             return Pose(np.array(settings.camera_position), np.array(settings.camera_quaternion))
         try:
-            return depth_messages.find_pose(self._transforms.get, frame, self._frame)
+            return camera_messages.find_pose(self._transforms.get, frame, self._frame)
         except PoseError:
             if interfaces.TFMessage is None:
                 raise
         if self._tf is None:
-            keep = functools.partial(depth_messages.add_transforms, self._moving)
+            keep = functools.partial(camera_messages.add_transforms, self._moving)
             self._tf = PolledSubscription(self, interfaces.TFMessage, TF, keep, qos.SENSOR)
         self._tf.poll()
         transforms = self._moving | self._transforms
-        return depth_messages.find_pose(transforms.get, frame, self._frame)
+        return camera_messages.find_pose(transforms.get, frame, self._frame)
 
     def _adapt(self, message: Image, tracker: PartTracker) -> PartTracker:
         """Return a tracker for images of another size, too; PoseError if the camera moves."""
@@ -272,7 +272,7 @@ class TrackerNode(TaskFollowerNode):
             return tracker
         size, motion = (message.width, message.height), ''
         if self._tf is not None:
-            motion = depth_messages.motion(self._pose, self._find_camera(info.header.frame_id))
+            motion = camera_messages.motion(self._pose, self._find_camera(info.header.frame_id))
         if motion or size != self._size:
             self._size, self._info = size, None
             self._take_info(info)
@@ -298,7 +298,7 @@ class TrackerNode(TaskFollowerNode):
 
     def _take_transforms(self, message: Any) -> None:
         """Keep static transforms, among which may be the pose of the camera."""
-        depth_messages.add_transforms(self._transforms, message)
+        camera_messages.add_transforms(self._transforms, message)
         self._info = None
 
     def _keep_joints(self, data: bytes, _sent_ns: int, _received_ns: int) -> None:
@@ -336,7 +336,7 @@ class TrackerNode(TaskFollowerNode):
                 raise PoseError(
                     f'{IMAGE} is in frame {frame!r}, {INFO} in {other!r}: are they of one camera?'
                 )
-            depth, joints = depth_messages.read_depth(message), self._joints_at(stamp)
+            depth, joints = camera_messages.read_depth(message), self._joints_at(stamp)
             self._estimates = tracker.track(stamp, depth, joints=joints)
         except EmppiError as error:
             self._problem = str(error)

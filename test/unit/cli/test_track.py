@@ -13,8 +13,8 @@ from emppi_ros.recordings import tables
 from emppi_ros.recordings.signals import covariance_matrices
 from emppi_ros.sim.depth_camera import add_noise
 from emppi_ros.tasks.schema import DepthCameraConfig
-from emppi_ros.tracking import depth_video, renderer
-from emppi_ros.tracking.depth_video import DepthVideo
+from emppi_ros.tracking import camera_video, renderer
+from emppi_ros.tracking.camera_video import CameraVideo
 
 SCENE = """
 <mujoco>
@@ -41,7 +41,7 @@ def video(tmp_path):
         mujoco.mj_forward(model, data)
         images.append(add_noise(settings, renderer.render_scene(model, data, view), rng))
     path = tmp_path / 'video.npz'
-    depth_video.write(path, DepthVideo(view, np.arange(COUNT) / 15.0, lambda i: images[i]))
+    camera_video.write(path, CameraVideo(view, np.arange(COUNT) / 15.0, lambda i: images[i]))
     return path
 
 
@@ -191,7 +191,7 @@ def film(tmp_path):
         image += 6.0 * rng.normal(size=image.shape)
         images.append(np.clip(np.round(image), 0, 255).astype(np.uint8))
     path = tmp_path / 'film.npz'
-    depth_video.write(path, DepthVideo(view, np.arange(12) / 15.0, lambda i: images[i]))
+    camera_video.write(path, CameraVideo(view, np.arange(12) / 15.0, lambda i: images[i]))
     return path
 
 

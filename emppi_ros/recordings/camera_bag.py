@@ -1,4 +1,4 @@
-"""Depth videos in bags: images with their intrinsics, the pose of the camera, and joint states."""
+"""Videos in bags: images with their intrinsics, the pose of the camera, and joint states."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,9 +13,9 @@ from emppi_ros.core.pose import Pose
 from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.recordings.message_tables import NANO, stamp_ns
 from emppi_ros.tasks.task import Task, parse_task
-from emppi_ros.tracking import depth_messages
-from emppi_ros.tracking.depth_messages import IMAGE, INFO, StaticTransform
-from emppi_ros.tracking.depth_video import DepthVideo
+from emppi_ros.tracking import camera_messages
+from emppi_ros.tracking.camera_messages import IMAGE, INFO, StaticTransform
+from emppi_ros.tracking.camera_video import CameraVideo
 
 _OTHERS = _TASK, _JOINTS, *_TF = 'emppi/task', 'joint_states', 'tf', 'tf_static'
 _WORLD = 'world'
@@ -23,8 +23,8 @@ _LATE_S, _SPREADS = 1.0, 10.0  # of a stamp, from the others; and in their media
 
 
 @dataclass(frozen=True)
-class DepthTopics:
-    """Where a bag has what a depth video needs."""
+class CameraTopics:
+    """Where a bag has what a video needs."""
 
     image: str = IMAGE  # topic of the images
     info: str = INFO  # topic of their intrinsics
@@ -33,16 +33,16 @@ class DepthTopics:
     is_rectified: bool = False  # whether images are, whatever the name of their topic
 
 
-class DepthBag(NamedTuple):
+class CameraBag(NamedTuple):
     """What a bag shows."""
 
-    video: DepthVideo  # the images; times count from the first one
+    video: CameraVideo  # the images; times count from the first one
     joints: Mapping[str, tuple[Array, Array]]  # times [s] on this clock, positions [rad or m]
     task: Task | None  # that ran
     notes: Sequence[str]  # what was assumed or left out, such as an end that cannot be read
 
 
-def read(bag: Bag, topics: DepthTopics, is_depth: bool = True) -> DepthBag:
+def read(bag: Bag, topics: CameraTopics, is_depth: bool = True) -> CameraBag:
     """Return the video of a bag, of depths or not; ReplayError or PoseError: what is missing."""
     for _ in bag.messages(()):
         pass  # finds the namespace
@@ -70,10 +70,12 @@ def read(bag: Bag, topics: DepthTopics, is_depth: bool = True) -> DepthBag:
     if len(cameras) > 1:
         raise PoseError(f'{bag.path}: {len(cameras)} cameras on one topic: intrinsics differ')
     start = _seconds(images[0])
-    read_image = depth_messages.read_depth if is_depth else depth_messages.read_colors
+    read_image = camera_messages.read_depth if is_depth else camera_messages.read_colors
     size = read_image(images[0]).shape[1::-1]
-    video = DepthVideo(
-        depth_messages.read_camera(infos[0], pose, image, size, topics.is_rectified, notes.append),
+    video = CameraVideo(
+        camera_messages.read_camera(
+            infos[0], pose, image, size, topics.is_rectified, notes.append
+        ),
         np.array([_seconds(message) - start for message in images]),
         lambda i: read_image(images[i]),
     )
@@ -85,7 +87,7 @@ def read(bag: Bag, topics: DepthTopics, is_depth: bool = True) -> DepthBag:
     for name, rows in samples.items():
         time, value = np.array(sorted(rows)).T
         joints[name] = time, value
-    return DepthBag(video, joints, task, notes)
+    return CameraBag(video, joints, task, notes)
 
 
 def _in_time(images: list[Any], arrived: Array, topic: str, notes: list[str]) -> list[Any]:
@@ -108,14 +110,14 @@ def _find_pose(moving: list[Any], static: list[Any], camera: str, frame: str) ->
     """Return the pose of a camera; PoseError if none is known, or if it moves."""
     known, fixed, poses = dict[str, StaticTransform](), dict[str, StaticTransform](), list[Pose]()
     for message in static:
-        depth_messages.add_transforms(fixed, message)
+        camera_messages.add_transforms(fixed, message)
     for message in moving:
-        depth_messages.add_transforms(known, message)
+        camera_messages.add_transforms(known, message)
         with suppress(PoseError):  # transforms of the chain may arrive in several messages
-            poses.append(depth_messages.find_pose((known | fixed).get, camera, frame))
-    first = poses[0] if poses else depth_messages.find_pose(fixed.get, camera, frame)
+            poses.append(camera_messages.find_pose((known | fixed).get, camera, frame))
+    first = poses[0] if poses else camera_messages.find_pose(fixed.get, camera, frame)
     for pose in poses:
-        if motion := depth_messages.motion(first, pose):
+        if motion := camera_messages.motion(first, pose):
             raise PoseError(f'camera {camera!r} moves in {frame!r} on /tf, {motion}: not at rest')
     return first
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import PoseError
-from emppi_ros.recordings import depth_bag
-from emppi_ros.recordings.depth_bag import DepthTopics
+from emppi_ros.recordings import camera_bag
+from emppi_ros.recordings.camera_bag import CameraTopics
 
 NANO = 10**9
 
@@ -54,8 +54,8 @@ STILL = {'tf_static': [transform('world', 'lens', 0.5)]}
 
 def test_an_image_of_another_clock_is_left_out_and_named():
     stamps = [100.0, 100.1, 3700.2, 100.3, 100.4]
-    found = depth_bag.read(
-        bag(stamps, [100.0, 100.1, 100.2, 100.3, 100.4], **STILL), DepthTopics()
+    found = camera_bag.read(
+        bag(stamps, [100.0, 100.1, 100.2, 100.3, 100.4], **STILL), CameraTopics()
     )
     np.testing.assert_allclose(found.video.time, [0.0, 0.1, 0.3, 0.4], atol=1e-6)
     assert found.notes == [
@@ -65,21 +65,21 @@ def test_an_image_of_another_clock_is_left_out_and_named():
 
 def test_images_of_a_bag_that_was_recorded_in_an_instant_are_all_kept():
     stamps = np.arange(50) * 0.5
-    found = depth_bag.read(bag(stamps, stamps * 0.01, **STILL), DepthTopics())
+    found = camera_bag.read(bag(stamps, stamps * 0.01, **STILL), CameraTopics())
     np.testing.assert_allclose(found.video.time, stamps, atol=1e-6)
     assert not found.notes
 
 
 def test_the_pose_of_a_camera_may_be_on_tf():
     moving = [transform('hand', 'lens', 0.2), transform('world', 'hand', 0.3)] * 3
-    found = depth_bag.read(bag([1.0, 2.0], tf=moving), DepthTopics())
+    found = camera_bag.read(bag([1.0, 2.0], tf=moving), CameraTopics())
     np.testing.assert_allclose(found.video.camera.position, [0.5, 0.0, 2.0], atol=1e-12)
 
 
 def test_a_camera_that_moves_is_refused():
     moving = [transform('world', 'lens', 0.3), transform('world', 'lens', 0.31)]
     with pytest.raises(PoseError, match=r"'lens' moves in 'world' on /tf, by 10\.0 mm"):
-        depth_bag.read(bag([1.0, 2.0], tf=moving), DepthTopics())
+        camera_bag.read(bag([1.0, 2.0], tf=moving), CameraTopics())
 
 
 def test_a_bag_of_colours_is_a_video_of_them():
@@ -88,8 +88,8 @@ def test_a_bag_of_colours_is_a_video_of_them():
     for i in (1, 2):
         message = rows[i][2]
         message.encoding, message.step, message.data = 'rgb8', 12, bytes(range(36))
-    found = depth_bag.read(given, DepthTopics(), is_depth=False).video
+    found = camera_bag.read(given, CameraTopics(), is_depth=False).video
     np.testing.assert_array_equal(found.image(1), np.arange(36).reshape(3, 4, 3))
     assert (found.camera.width, found.camera.height) == (4, 3)
     with pytest.raises(PoseError, match="'rgb8'; expected one of 16UC1.*`plane` in emppi track"):
-        depth_bag.read(given, DepthTopics())
+        camera_bag.read(given, CameraTopics())

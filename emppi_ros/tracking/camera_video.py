@@ -24,7 +24,7 @@ _LENGTH_TOLERANCE = 1e-3  # of quaternions
 
 
 @dataclass(frozen=True)
-class DepthVideo:
+class CameraVideo:
     """Images of a camera by their numbers, at times (T,) [s]."""
 
     camera: Camera
@@ -35,7 +35,7 @@ class DepthVideo:
 
 
 @dataclass(frozen=True)
-class DepthFolderConfig:
+class VideoFolderConfig:
     """Keys of `camera.yaml`."""
 
     fx: float = config.positive(doc='focal length along x [px]')
@@ -55,7 +55,7 @@ class DepthFolderConfig:
     )
 
 
-def read(path: Path, is_depth: bool = True) -> DepthVideo:
+def read(path: Path, is_depth: bool = True) -> CameraVideo:
     """Return the video in a file, or in a folder of depths, or else of colours or labels."""
     if path.is_dir():
         return _read_folder(path, is_depth)
@@ -79,7 +79,7 @@ def read(path: Path, is_depth: bool = True) -> DepthVideo:
     if mask is not None:
         _check(path, 'mask', mask, images.shape[:3])
     _check(path, 'intrinsics', content['intrinsics'], (4,))
-    return DepthVideo(
+    return CameraVideo(
         _camera(path, images.shape[1:], *(content[name] for name in _KEYS[1:])),
         _check_times(path, time.astype(np.float64)),
         lambda i: images[i].astype(np.float64) if kind == 'depth' else images[i],
@@ -87,7 +87,7 @@ def read(path: Path, is_depth: bool = True) -> DepthVideo:
     )
 
 
-def write(path: Path, video: DepthVideo) -> None:
+def write(path: Path, video: CameraVideo) -> None:
     """Write a video as an NPZ file, with depths in 32 bits; ConfigError if that fails."""
     camera, count = video.camera, len(video.time)
     first = video.image(0)
@@ -106,9 +106,9 @@ def write(path: Path, video: DepthVideo) -> None:
         np.savez_compressed(temporary, **arrays)
 
 
-def _read_folder(folder: Path, is_depth: bool) -> DepthVideo:
+def _read_folder(folder: Path, is_depth: bool) -> CameraVideo:
     where = folder / CAMERA_FILE
-    settings = config.build(DepthFolderConfig, config.load(where), str(where))
+    settings = config.build(VideoFolderConfig, config.load(where), str(where))
     files = sorted(folder.glob('*.png'))
     if not files:
         raise ConfigError(f'{folder}: no .png file')
@@ -126,7 +126,7 @@ def _read_folder(folder: Path, is_depth: bool) -> DepthVideo:
         values = _read_png(files[i], shape, not is_depth)
         return settings.depth_scale_m * values.astype(np.float64) if is_depth else values
 
-    return DepthVideo(
+    return CameraVideo(
         _camera(where, shape, intrinsics, settings.position, settings.quaternion),
         _check_times(folder, time),
         image,

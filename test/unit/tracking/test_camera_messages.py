@@ -9,7 +9,7 @@ import pytest
 
 from emppi_ros.core.errors import PoseError
 from emppi_ros.core.pose import IDENTITY, Pose
-from emppi_ros.tracking.depth_messages import read_camera, read_colors
+from emppi_ros.tracking.camera_messages import read_camera, read_colors
 
 POINTS = np.random.default_rng(0).uniform([-0.3, -0.2, 0.8], [0.3, 0.2, 2.0], (9, 3))
 RAW = [300.0, 0, 160, 0, 310.0, 120, 0, 0, 1]
