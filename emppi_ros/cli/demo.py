@@ -10,7 +10,8 @@ from typing import Any
 from emppi_ros.belief import explanations
 from emppi_ros.cli import extras, output, reports, run_table
 from emppi_ros.cli.command import Subcommand
-from emppi_ros.core.errors import ConfigError, EmppiError
+from emppi_ros.core import paths
+from emppi_ros.core.errors import ConfigError, EmppiError, prefix_errors
 from emppi_ros.robots.robot import BACKENDS
 from emppi_ros.sim.true_parameters import draw_truth, parse_truth
 from emppi_ros.tasks import calibration_record
@@ -69,6 +70,10 @@ def demo(options: argparse.Namespace) -> None:
             f'{task.name} cannot be planned in real time on two cores (`real_time: false`): '
             f'`emppi run {options.task}` runs it in simulated time'
         )
+    robot = paths.find_config(
+        'robots', task.file.robot, paths.find_config('tasks', options.task).parent
+    )
+    prefix_errors(str(robot), task.robot.command_topic)
     if options.articulation and options.prior:
         raise ConfigError('--prior and --articulation: expected one, since both give the prior')
     if options.articulation and not task.jointed:

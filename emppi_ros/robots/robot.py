@@ -20,6 +20,7 @@ from emppi_ros.robots import franka_limits
 
 _CONTINUOUS = 8.0 * math.pi  # rad
 _LARGEST = 1e6  # rad, m, rad/s, m/s, N m or N: no robot measures more
+TRAJECTORY_TOPIC = 'joint_trajectory_controller/joint_trajectory'  # the usual one
 # Names of backends, and whether the simulator takes their commands. `emppi_ros/nodes/backends` has
 # a module of each name.
 BACKENDS = {'forward': True, 'trajectory': True, 'franky': False, 'dry-run': False}
@@ -184,6 +185,17 @@ class Robot:
         """Names of `commanded` in messages to and from controllers, and in the URDF."""
         names = dict(zip(self.joints, self.measured_names, strict=True))
         return tuple(names.get(joint, joint) for joint in self.commanded)
+
+    def command_topic(self, kind: str = '') -> str:
+        """Return the topic of a kind of command, by default its own; ConfigError without one."""
+        kind = kind or self.command
+        if kind not in self.topics.commands:
+            usual = f'{kind}_controller/commands' if kind == self.command else TRAJECTORY_TOPIC
+            raise ConfigError(
+                f'topics: commands: {kind}: missing: give the topic of the controller, such as '
+                f'`topics: {{commands: {{{kind}: {usual}}}}}`'
+            )
+        return self.topics.commands[kind]
 
     @property
     def custom_limits(self) -> tuple[str, ...]:

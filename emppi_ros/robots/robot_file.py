@@ -10,7 +10,7 @@ import numpy as np
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model import scene
 from emppi_ros.robots import robot_from_model
-from emppi_ros.robots.robot import Robot
+from emppi_ros.robots.robot import TRAJECTORY_TOPIC, Robot
 
 _DIGITS = 6
 
@@ -79,7 +79,7 @@ def write(robot: Robot, source: str) -> str:
         '  joint_states: joint_states\n'
         '  commands:\n'
         f'    {robot.command}: {robot.command}_controller/commands\n'
-        '    trajectory: joint_trajectory_controller/joint_trajectory\n'
+        f'    trajectory: {TRAJECTORY_TOPIC}\n'
     )
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import yaml
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
@@ -13,6 +14,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.core.paths import find_config
 from emppi_ros.nodes.belief.node import BeliefNode
 from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import convert, qos
@@ -137,6 +139,18 @@ def test_a_changing_truth_is_told_as_it_is(harness):
     assert told[-1][0] >= 0.5  # the change acts from then on
     assert harness.call(Trigger, 'simulator/reset', Trigger.Request()).success
     harness.spin_until(lambda: harness.says('simulator')[2]['true block_mass'] == '0.3')
+
+
+def test_a_robot_without_command_topics_is_said(harness, tmp_path):
+    text = find_config('tasks', 'cartpole_swingup').read_text()
+    robot = yaml.safe_load(find_config('robots', 'cartpole').read_text())
+    del robot['topics']
+    (tmp_path / 'robot.yaml').write_text(yaml.safe_dump(robot))
+    task = tmp_path / 'task.yaml'
+    task.write_text(yaml.safe_dump({**yaml.safe_load(text), 'robot': 'robot.yaml'}))
+    harness.publish_task(str(task))
+    harness.make(SimulatorNode)
+    harness.spin_until(lambda: 'effort: missing' in harness.says('simulator')[1])
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from rclpy.node import Node
 from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.core.arrays import Array
 from emppi_ros.core.config import key
-from emppi_ros.core.errors import ConfigError
+from emppi_ros.core.errors import ConfigError, prefix_errors
 from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.robots.robot import BACKENDS, Robot
 
@@ -80,14 +80,8 @@ class Backend:
 
 
 def command_topic(robot: Robot, kind: str = '') -> str:
-    """Return the topic for a kind of command, by default the robot's own."""
-    topics, kind = robot.topics.commands, kind or robot.command
-    if kind not in topics:
-        raise ConfigError(
-            f'robot {robot.name!r} is commanded by {kind}, but its topics: commands has only: '
-            f'{", ".join(topics) or "none"}'
-        )
-    return topics[kind]
+    """Return the topic for a kind of command, by default the robot's own; ConfigError if none."""
+    return prefix_errors(f'robot {robot.name!r}', robot.command_topic, kind)
 
 
 @dataclass(frozen=True)

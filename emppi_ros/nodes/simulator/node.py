@@ -142,12 +142,12 @@ class SimulatorNode(Node, TaskFollower):
         try:
             task = self._follow.take()
             robot = self._make(task)
+            self._open(task.robot)
         except EmppiError as error:
             self._problem = str(error)
             self._follow.release()
             self.get_logger().error(self._problem)
             return
-        self._open(task.robot)
         self._start(task, robot)
         self.get_logger().info('active')
 
@@ -172,9 +172,7 @@ class SimulatorNode(Node, TaskFollower):
         return SimulatedRobot(task, draw_truth(task, self._seed, self._truth), self._seed)
 
     def _open(self, robot: Robot) -> None:
-        """Create the robot's topics, which stay while the task changes."""
-        self._joints = qos.advertise(self, JointState, robot.topics.joint_states, qos.MEASURED)
-        self._states = self.create_publisher(Float64MultiArray, STATE, qos.NEWEST)
+        """Create the robot's topics, which stay while the task changes; ConfigError without."""
         topics = [(Float64MultiArray, command_topic(robot), self._receive_command)]
         if robot.command == 'velocity' and 'trajectory' in robot.topics.commands:
             topic = command_topic(robot, 'trajectory')
@@ -185,6 +183,8 @@ class SimulatorNode(Node, TaskFollower):
                     controller_monitor.state_topic(topic),
                     qos.NEWEST,
                 )
+        self._joints = qos.advertise(self, JointState, robot.topics.joint_states, qos.MEASURED)
+        self._states = self.create_publisher(Float64MultiArray, STATE, qos.NEWEST)
         self._commands = [PolledSubscription(self, *t, qos.DEFAULT, timed=True) for t in topics]
 
     def _start(self, task: Task, robot: SimulatedRobot) -> None:

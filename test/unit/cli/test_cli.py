@@ -11,6 +11,7 @@ import sys
 import mujoco
 import numpy as np
 import pytest
+import yaml
 
 from emppi_ros import cli
 from emppi_ros.cli import main, output
@@ -376,6 +377,24 @@ def test_the_error_for_a_slow_task_suggests_emppi_run(
     assert main(['demo', 'halfcheetah_backflip']) == 2
     assert 'cannot be planned in real time' in (said := capsys.readouterr().err)
     assert '`emppi run halfcheetah_backflip` runs it in simulated time' in said
+
+
+def test_a_robot_without_command_topics_is_an_error_before_a_demo_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    robot, task = (
+        yaml.safe_load(find_config(kind, name).read_text())
+        for kind, name in (('robots', 'cartpole'), ('tasks', 'cartpole_swingup'))
+    )
+    del robot['topics']
+    (tmp_path / 'robot.yaml').write_text(yaml.safe_dump(robot))
+    (tmp_path / 'task.yaml').write_text(yaml.safe_dump({**task, 'robot': 'robot.yaml'}))
+    assert main(['demo', str(tmp_path / 'task.yaml')]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        f'error: {tmp_path / "robot.yaml"}: topics: commands: effort: missing: give the topic of '
+        'the controller, such as `topics: {commands: {effort: effort_controller/commands}}`'
+    )
 
 
 @pytest.mark.parametrize('command', [[], ['tasks'], ['check'], ['run'], ['demo'], ['bench']])
