@@ -88,7 +88,9 @@ def measure(
     """Return the state after a measurement; check its `fault` and `used` every time."""
     time, stamp, last = measurement.time, measurement.stamp, state.last
     if len(robot.continuous):
-        measurement = _unwrap(robot, last, measurement)
+        position, before = measurement.position, None if last is None else last.position
+        position = continuous_joints.unwrap(robot, robot.commanded, position, before)
+        measurement = measurement._replace(position=position)
     if stamp != 0.0:
         older = state.newest_stamp - stamp
         if state.newest_stamp != 0.0 and 0.0 <= older <= REORDERED_S:
@@ -142,19 +144,6 @@ def command(
     return state._replace(
         commanded=CommandWindow(times, values, lowest - allowed, highest + allowed)
     )
-
-
-def _unwrap(robot: Robot, last: Measurement | None, measurement: Measurement) -> Measurement:
-    """Return a measurement whose continuous joints continue the last, or are near home."""
-    position = measurement.position
-    if last is None:
-        home = dict(zip(robot.joints, robot.home, strict=True))
-        start = position.copy()
-        start[robot.continuous] = [home[robot.commanded[i]] for i in robot.continuous]
-        position = continuous_joints.nearest(position, start, robot.continuous)
-    else:
-        position = continuous_joints.unwrap(position, last.position, robot.continuous)
-    return measurement._replace(position=position)
 
 
 def _equal(a: Measurement, b: Measurement) -> bool:

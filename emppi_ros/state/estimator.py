@@ -72,22 +72,13 @@ class Estimator:
     def add_joints(self, stamp: float, position: Array, velocity: Array) -> None:
         """Add a joint state (n,), in the robot's order of joints, if it is newer than the last."""
         gain, last = self._task.file.joint_position_gain, self._joints.last_stamp
-        position = self._unwrap(position)
+        robot, before = self._task.robot, None if last == -math.inf else self.joint_positions
+        position = continuous_joints.unwrap(robot, robot.joints, position, before)
         if gain < 1.0 and 0.0 < stamp - last < _GAP_S:
             before, speed = np.split(self._joints.last, 2)
             predicted = before + 0.5 * (speed + velocity) * (stamp - last)
             position = predicted + gain * (position - predicted)
         self._joints.append(stamp, np.concatenate([position, velocity]))
-
-    def _unwrap(self, position: Array) -> Array:
-        """Return positions (n,) whose continuous joints continue the last ones."""
-        robot = self._task.robot
-        if not len(robot.continuous):
-            return position
-        rows = np.array([robot.joints.index(robot.commanded[i]) for i in robot.continuous])
-        if self._joints.last_stamp == -math.inf:
-            return continuous_joints.nearest(position, np.array(robot.home), rows)
-        return continuous_joints.unwrap(position, self.joint_positions, rows)
 
     def add_pose(self, name: str, stamp: float, pose: Pose) -> Pose | None:
         """
