@@ -119,10 +119,10 @@ def verdicts(guess: Sequence[Sequence[float]], oracle: Sequence[Sequence[float]]
     first = early.high is not None and early.high < 0.0
     then = (late.low or 0.0) <= 0.0 <= (late.high or 0.0)
     return [
-        f'Conservative first, less force than `{GUESS}` in the first {EARLY * BIN_S:g} s: '
-        f'**{"holds" if first else "does not hold"}**, {early} N.',
-        f'Exploitative later, the force of `{ORACLE}` in the last {LATE * BIN_S:g} s: '
-        f'**{"holds" if then else "does not hold"}**, {late} N.',
+        f'Conservative first: **{"holds" if first else "does not hold"}**. In the first '
+        f'{EARLY * BIN_S:g} s, `{LEARNER}` minus `{GUESS}` is {early} N.',
+        f'Exploitative later: **{"holds" if then else "does not hold"}**. In the last '
+        f'{LATE * BIN_S:g} s, `{LEARNER}` minus `{ORACLE}` is {late} N.',
     ]
 
 
@@ -174,7 +174,7 @@ class CautionStudy(study.Study):
 
     def page(self, results: Results) -> Page:
         """Return success by controller, and force beside spread over time, of each task."""
-        numbers, sections, figures = [], [], []
+        answer, numbers, sections, figures = [], [], [], []
         for task, rows in grouped(results.rows, 'task').items():
             names = grouped(rows, 'controller')
             lines = [
@@ -183,6 +183,8 @@ class CautionStudy(study.Study):
                 for name, of_name in names.items()
             ]  # fmt: skip
             numbers += [f'{task}, {name}: {share}' for name, share, _ in lines]
+            shares = ', '.join(f'`{name}` {share}' for name, share, _ in lines)
+            answer.append(f'`{task}`: {shares}')
             forces = {name: medians([r.force for r in of]) for name, of in names.items()}
             spread = medians([row.spread for row in names.get(LEARNER, ())])
             more = {name: differences(names, name) for name in (ORACLE, GUESS) if name in names}
@@ -202,7 +204,7 @@ class CautionStudy(study.Study):
         fields = ('task', 'controller', 'seed', 'success', 'time_s')
         table = (fields, [[getattr(row, name) for name in fields] for row in results.rows])
         values = {'tasks': sections, 'BIN_S': BIN_S, 'SENSOR': SENSOR}
-        values['answer'] = '; '.join(numbers)
+        values['answer'] = report.bullets(answer)
         return Page(values, {'table.csv': table}, figures, numbers, {'success': numbers})
 
 
