@@ -92,7 +92,7 @@ def test_b4_started_again_it_is_inactive_and_moves_nothing(graph, request):
     graph.wait_for(lambda: not graph.speed, 'it does not come to rest')
     graph.listen(0.2)
     assert graph.speed == 0.0
-    assert not [r for r in graph.reports if r.message.get('state') in ('armed', 'moving')]
+    assert not [r for r in graph.reports if r.get('state') in ('armed', 'moving')]
 
 
 @pytest.mark.parametrize('signals', [['TERM'], ['INT', 'INT']])
@@ -190,12 +190,12 @@ def busy():
 def test_c3_without_processor_time_nothing_illegal_leaves(graph, busy, record_property):
     rng, done = np.random.default_rng(11), []
     for fault in trials.FAULTS[:STARVED]:
-        result = trials.run(graph, fault, rng)
+        result = trials.run_surely(graph, fault, rng)
         if not result.unprovoked:
             done.append(result)
     record_property('count', len(done))
     assert done
     # how soon it brakes is not asked for here: nobody can be in time without a processor
-    timing = ('braking began', 'at rest after', 'stopped, but', 'says')
+    timing = ('braking began', 'at rest', 'says')
     bad = [v for r in done for v in r.violations if not v.startswith(timing)]
     assert not bad

@@ -4,24 +4,17 @@ import collections
 import contextlib
 import multiprocessing
 import time
-from typing import NamedTuple
 
 import numpy as np
 
 from faultlab import actors, oracle
+from faultlab.record import Record
 from faultlab.witness import Witness
 
 TASK = 'panda_push'
 FOLLOWED_RAD = 1e-4  # far above the noise of measurements, far below what a fault leaves
 QUIET_S = 0.05  # longer than from one trajectory to the next
 _SETTLE_S = 20.0  # for anything to appear; a busy machine is slow
-
-
-class Stamped(NamedTuple):
-    """A message, and when it was sent [s, system clock]."""
-
-    time: float
-    message: object
 
 
 class Graph:
@@ -130,6 +123,7 @@ class Graph:
         for record in (self.commands, self.plans, self.states, self.reports):
             record.clear()
         del self.applied[:-2]  # of a command that is just arriving
+        self.applied.lost = 0
 
     def forget_now(self):
         """Begin a new record at once."""
@@ -138,9 +132,14 @@ class Graph:
             record.clear()
 
     @property
+    def lost(self):
+        """How many commands are missing in the record."""
+        return self.commands.lost + self.applied.lost
+
+    @property
     def status(self):
         """The values of the bridge's last report, with its `message`."""
-        return self.reports[-1].message if self.reports else self._last_report
+        return self.reports[-1] if self.reports else self._last_report
 
     @property
     def speed(self):
@@ -191,37 +190,28 @@ class Graph:
         self._text = node.create_publisher(String, 'emppi/task', qos.LATCHED)
         self._text.publish(String(data=task_text(TASK)))
         self._client, self._request = node.create_client(SetBool, 'emppi/arm'), SetBool.Request
-        self.commands, self.applied, self.plans, self.states, self.reports = [], [], [], [], []
-        self._last_report = {}
+        self.reports, self._last_report = [], {}
         kind, name = {
             'trajectory': (JointTrajectory, 'trajectory'),
             'forward': (Float64MultiArray, 'velocity'),
         }[self.backend]
 
-        def keep(record):
-            return lambda message, sent: record.append(Stamped(sent, message))
-
-        def report(message, sent):
+        def report(message):
             for status in message.status:
                 if status.name == 'emppi: bridge':
                     values = {pair.key: pair.value for pair in status.values}
                     self._last_report = {**values, 'message': status.message}
-                    self.reports.append(Stamped(sent, self._last_report))
+                    self.reports.append(self._last_report)
 
-        command = self.robot_config.topics.commands[name]
+        topics = self.robot_config.topics
+        self.commands = Record(node, kind, topics.commands[name], qos.DEFAULT)
+        self.applied = Record(node, JointState, 'emppi/applied', qos.DEFAULT)
+        self.plans = Record(node, JointTrajectory, 'emppi/plan', qos.DEFAULT)
+        self.states = Record(node, JointState, topics.joint_states, qos.SENSOR)
         self._topics = [
-            PolledSubscription(node, kind, topic, take, qos.DEFAULT, timed=True)
-            for kind, topic, take in (
-                (kind, command, keep(self.commands)),
-                (JointState, 'emppi/applied', keep(self.applied)),
-                (JointTrajectory, 'emppi/plan', keep(self.plans)),
-                (DiagnosticArray, '/diagnostics', report),
-            )
-        ]
-        states = self.robot_config.topics.joint_states
-        self._topics.append(
-            PolledSubscription(node, JointState, states, keep(self.states), qos.SENSOR, timed=True)
-        )
+            self.commands, self.applied, self.plans, self.states,
+            PolledSubscription(node, DiagnosticArray, '/diagnostics', report, qos.DEFAULT),
+        ]  # fmt: skip
 
     def stall(self, begin, end):
         """Return the longest time without a command in force between two moments [s]."""
