@@ -182,15 +182,13 @@ class Ensemble:
         if controls.shape[-2] == 0:
             return State(*(np.broadcast_to(x, (self.models, x.shape[-1])).copy() for x in start))
         flat = np.full((self.models, *controls.shape[-2:]), controls)
+        timesteps = self._timesteps.copy()
         self._timesteps[self._first_rollouts] = substep_s
         try:
-            diverged = self._run(start, flat, stride=self.rollouts)[:, 0]
+            diverged = self._run(start, flat, stride=self.rollouts)
         finally:
-            self._timesteps[:] = self.model.opt.timestep
-        ends = State(*(view[:, 0].copy() for view in self._views))
-        for end in ends:
-            end[diverged] = np.nan
-        return ends
+            self._timesteps[:] = timesteps
+        return State(*(np.where(diverged, np.nan, view[:, 0]) for view in self._views))
 
     def _run(
         self,
