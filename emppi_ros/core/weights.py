@@ -13,13 +13,13 @@ from emppi_ros.core.errors import DegenerateWeightsError
 
 def normalize(log_weights: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     """Return log weights whose exponentials sum to 1 over `axis` (all axes by default)."""
-    peak = np.max(log_weights, axis=axis, keepdims=True)
-    if not np.all(np.isfinite(peak)):
+    peak = log_weights.max(axis=axis, keepdims=True)
+    if not np.isfinite(peak).all():
         raise DegenerateWeightsError(
             f'log weights need a finite maximum, found {np.unique(peak[~np.isfinite(peak)])}'
         )
     shifted = log_weights - peak
-    return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
+    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
 
 
 def effective_sample_size(log_weights: Array) -> float:

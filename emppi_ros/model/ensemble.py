@@ -67,7 +67,11 @@ class Ensemble:
         self.device = device
         self.batch = self._make_batch(threads or cores.count())
         self._timesteps = self.batch.expand('opt.timestep')
-        self._views = State(*map(self.batch.bind, State._fields))  # of all simulations, live
+        self._views = State(  # of all simulations, live
+            self.batch.bind('qpos').reshape(models, rollouts, model.nq),
+            self.batch.bind('qvel').reshape(models, rollouts, model.nv),
+        )
+        self._first_rollouts = np.arange(0, self.batch.nsim, rollouts, dtype=np.int32)
         self._activations = self.batch.bind('act') if model.na else None
         self._theta = np.full((models, len(self.parameters)), np.nan)
         self._delay = registry.delay_column(self.parameters)
@@ -177,17 +181,14 @@ class Ensemble:
         """
         if controls.shape[-2] == 0:
             return State(*(np.broadcast_to(x, (self.models, x.shape[-1])).copy() for x in start))
-        flat = np.broadcast_to(controls, (self.models, *controls.shape[-2:]))
-        steps = np.broadcast_to(substep_s, self.models)
-        self._timesteps[:] = np.repeat(steps, self.rollouts)
+        flat = np.full((self.models, *controls.shape[-2:]), controls)
+        timesteps = self._timesteps.copy()
+        self._timesteps[self._first_rollouts] = substep_s
         try:
-            diverged = self._run(start, flat, stride=self.rollouts)[:, 0]
+            diverged = self._run(start, flat, stride=self.rollouts)
         finally:
-            self._timesteps[:] = self.model.opt.timestep
-        ends = State(*(view[:: self.rollouts].copy() for view in self._views))
-        for end in ends:
-            end[diverged] = np.nan
-        return ends
+            self._timesteps[:] = timesteps
+        return State(*(np.where(diverged, np.nan, view[:, 0]) for view in self._views))
 
     def _run(
         self,
@@ -199,7 +200,7 @@ class Ensemble:
         before: Array | None = None,
     ) -> npt.NDArray[np.bool_]:
         """Run every `stride`-th simulation; return which diverged, (M, K / stride)."""
-        ids = None if stride == 1 else np.arange(0, self.batch.nsim, stride)
+        ids = None if stride == 1 else self._first_rollouts
         steps = controls.shape[1]
         self.set_state(start, stride)
         if self._activations is not None:
@@ -220,7 +221,6 @@ class Ensemble:
         """Set every `stride`-th state: (nq,) for all, (M, nq) per model, or (M, K, nq)."""
         self.batch.state[::stride] = self._world_state
         for view, values in zip(self._views, start, strict=True):
-            repeats = self.rollouts // stride if values.ndim == 2 else 1
-            view[::stride] = np.repeat(values.reshape(-1, values.shape[-1]), repeats, axis=0)
+            view[:, ::stride] = values[:, None] if values.ndim == 2 else values
         # MuJoCo logs the first warning of a kind only: suppress it
         self.batch.warning[..., 1] = 1

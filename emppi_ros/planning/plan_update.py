@@ -87,7 +87,8 @@ def plan(
     noise = strategy.sample(rng, (1 if config.shares_noise else config.models, *shape), variance)
     controls = limits.clip(nominal + noise, applied)
     noise = controls - nominal
-    controls = np.broadcast_to(controls, (config.models, *shape))  # (M, K, H, nu)
+    if config.shares_noise:
+        controls = np.broadcast_to(controls, (config.models, *shape))
     costs = evaluate(controls)
     if strategy.control_cost:
         scaled = (nominal - reference) / base
@@ -99,7 +100,7 @@ def plan(
     if config.filter_window:
         improved = smoother(config.horizon, config.filter_window) @ improved
     improved = limits.clip(improved, applied)
-    diverged = int(np.sum(~np.isfinite(cost_to_go[..., 0])))
+    diverged = int((~np.isfinite(cost_to_go[..., 0])).sum())
     adapted = None
     if adaptation is not None:
         adapted = adapt_variance(adaptation, variance, sample_weights, noise, base)
@@ -121,11 +122,11 @@ def weigh(config: PlannerConfig, cost_to_go: Array, log_belief: Array) -> Array:
         costs, log_prior = measure(cost_to_go, shares[:, 0, 0]), np.zeros(cost_to_go.shape[1])
         problem = f'each of {len(costs)} plans diverged in a model with positive weight'
     else:
-        shares = np.ones((1, 1, 1))
+        shares = np.array(1.0)
         costs = cost_to_go.reshape(-1, cost_to_go.shape[2])
         log_prior = np.repeat(log_belief, cost_to_go.shape[1])
         problem = f'all {len(costs)} rollouts diverged'
-    if not np.any(np.isfinite(costs[:, 0]) & np.isfinite(log_prior)):
+    if not (np.isfinite(costs[:, 0]) & np.isfinite(log_prior)).any():
         raise AllDivergedError(f'{problem}: no valid plan')
     sample_weights = STRATEGIES[config.strategy].weigh(costs, log_prior, config.temperature)
     return shares * sample_weights.reshape(-1, *cost_to_go.shape[1:])
@@ -160,5 +161,5 @@ def smoother(horizon: int, window: int) -> Array:
 
 def accumulate(costs: Costs) -> Array:
     """Return the cost to go of every step (M, K, H): line 16 of Algorithm 1."""
-    total = np.cumsum(costs.running[..., ::-1], axis=-1)[..., ::-1] + costs.terminal[..., None]
+    total = costs.running[..., ::-1].cumsum(axis=-1)[..., ::-1] + costs.terminal[..., None]
     return np.where(np.isfinite(total), total, np.inf)

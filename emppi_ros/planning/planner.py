@@ -193,17 +193,19 @@ class Planner(Measurements):
             config = dataclasses.replace(config, information_weight=weight)
             cost = self.task.probe_cost or cost
         begin = self._predict_start(state, stamp, start, commands, tracks)
-        applied = commands(np.array([start]))[0]
-        still = applied if self.task.robot.command == 'position' else np.zeros_like(applied)
-        nominal, variance = np.tile(still, (config.horizon, 1)), self._variance
+        applied = commands.at(start)
+        still = applied if self.task.robot.command == 'position' else np.zeros(len(applied))
         shift = functools.partial(
             interpolation.shift,
             elapsed_s=start - self._start,
             step_s=config.step_s,
             kind=config.interpolation,
         )
-        if self._controls is not None:
+        if self._controls is None:
+            nominal = np.tile(still, (config.horizon, 1))
+        else:
             nominal = shift(self._controls, self._first)
+        variance = self._variance
         if variance is not None:
             variance = shift(variance, variance[0])
         problem = PlanProblem(nominal, applied, self._limits, self._log_weights, still, variance)
@@ -228,8 +230,8 @@ class Planner(Measurements):
     ) -> State:
         """Return the state of each model when the commands of the new plan begin to act."""
         substep, delays = self.settings.step_s / self.settings.substeps, self.ensemble.delays
-        ahead = start - stamp if delays is None else start - stamp + delays
-        count = max(0, math.ceil(np.max(ahead) / substep - 1e-6))
+        ahead = np.array(start - stamp if delays is None else start - stamp + delays)
+        count = max(0, math.ceil(ahead.max() / substep - 1e-6))
         replayed = np.empty((0, self.task.map.nu))
         if count:  # the commands that act before those of this plan
             replayed = self._spread(in_steps(commands, stamp, ahead, count, delays))

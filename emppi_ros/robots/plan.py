@@ -25,7 +25,7 @@ class Plan(NamedTuple):
         """Return the command (..., joints) at times (...) [s]; end points hold beyond the ends."""
         phase = np.asarray(time) - self.start
         last = len(self.times) - 1
-        i = np.minimum(np.maximum(np.searchsorted(self.times, phase, side='right'), 1), last)
+        i = np.minimum(np.maximum(self.times.searchsorted(phase, 'right'), 1), last)
         t0, t1 = self.times[i - 1], self.times[i]
         share = np.minimum(np.maximum((phase - t0) / (t1 - t0), 0.0), 1.0)[..., None]
         return (1.0 - share) * self.values[i - 1] + share * self.values[i]
@@ -54,10 +54,10 @@ def make(
     tail = _EDGE_S
     if robot.command == 'velocity':
         braking = velocity_bounds.usable_acceleration(robot)
-        tail = max(_EDGE_S, float(np.max(np.abs(values[-1]) / braking)))
-    rest = values[-1] if robot.command == 'position' else np.zeros_like(values[-1])
+        tail = max(_EDGE_S, float((np.abs(values[-1]) / braking).max()))
+    rest = values[-1] if robot.command == 'position' else np.zeros(len(applied))
     times = np.concatenate([[0.0], times, [times[-1] + tail]])
-    return Plan(start, times, np.vstack([applied, values, rest]))
+    return Plan(start, times, np.concatenate([[applied], values, [rest]]))
 
 
 def check(

@@ -70,16 +70,16 @@ class ControlLimits(NamedTuple):
         clipped = np.minimum(np.maximum(controls, self.lower), self.upper)
         inside = (previous >= self.lower) & (previous <= self.upper)
         # from inside of the bounds, a rate that spans them never binds
-        if np.all(np.isinf(self.rate) | (inside & (self.rate >= self.upper - self.lower))):
+        if (np.isinf(self.rate) | (inside & (self.rate >= self.upper - self.lower))).all():
             return clipped
-        steps = np.ascontiguousarray(np.moveaxis(clipped, -2, 0))  # (H, ..., nu)
-        rate = np.broadcast_to(self.rate, steps.shape[1:]).copy()  # equal shapes are faster
-        last, bound = np.broadcast_to(previous, rate.shape), np.empty_like(rate)
+        steps = np.ascontiguousarray(clipped.swapaxes(0, -2))  # (H, ..., nu)
+        shape = steps.shape[1:]
+        rate, last, bound = np.full(shape, self.rate), np.full(shape, previous), np.empty(shape)
         for row in steps:
             np.maximum(row, np.subtract(last, rate, out=bound), out=row)
             np.minimum(row, np.add(last, rate, out=bound), out=row)
             last = row
-        return np.ascontiguousarray(np.moveaxis(steps, 0, -2))
+        return np.ascontiguousarray(steps.swapaxes(0, -2))
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,16 @@ def average(stamps: Array, rows: Array, begins: Array, ends: Array) -> Array:
     The first row also holds before its stamp. `begins` and `ends` (...) bound the intervals; the
     mean of an empty one is the row that holds then. Means are continuous in the bounds.
     """
-    areas = np.cumsum(np.diff(stamps)[:, None] * rows[:-1], axis=0)
-    areas = np.concatenate([np.zeros_like(rows[:1]), areas])
-    first, last = (np.maximum(np.searchsorted(stamps, t, 'right') - 1, 0) for t in (begins, ends))
-    totals = [
-        areas[i] + (t - stamps[i])[..., None] * rows[i] for i, t in ((first, begins), (last, ends))
-    ]
+    bounds = np.array([begins, ends])
+    held = np.maximum(stamps.searchsorted(bounds, 'right') - 1, 0)  # rows at the bounds
+    areas = np.zeros_like(rows)  # of the rows before each
+    np.cumsum((stamps[1:] - stamps[:-1])[:, None] * rows[:-1], axis=0, out=areas[1:])
+    at = rows[held]
+    totals = areas[held] + (bounds - stamps[held])[..., None] * at
     width = (ends - begins)[..., None]
-    # within one row: exact, also if empty
     means = (totals[1] - totals[0]) / np.where(width > 0.0, width, 1.0)
-    return np.where((first == last)[..., None], rows[first], means)
+    # within one row: exact, also if empty
+    return np.where((held[0] == held[1])[..., None], at[0], means)
 
 
 class TimeSeries:
@@ -94,15 +94,18 @@ class TimeSeries:
         share = (time - t0) / (t1 - t0)
         return (1.0 - share) * self._rows[i - 1] + share * self._rows[i]
 
-    def __call__(self, times: Array) -> Array:
-        """Return the rows at `times` (n,), where each row holds until the next stamp."""
+    def at(self, time: float) -> Array:
+        """Return the row at `time`, where each row holds until the next stamp."""
         self._need_any()
-        index = [bisect_right(self._stamps, time) - 1 for time in times.tolist()]
-        return np.array([self._rows[max(i, 0)] for i in index])
+        return self._rows[max(bisect_right(self._stamps, time) - 1, 0)]
+
+    def __call__(self, times: Array) -> Array:
+        """Return the rows at `times` (n,), as `at` does."""
+        return np.array([self.at(time) for time in times])
 
     def average(self, begins: Array, ends: Array) -> Array:
         """Return the means (..., k) of the rows that hold in intervals with bounds (...)."""
-        held = self.between(float(np.min(begins)), float(np.max(ends)))
+        held = self.between(float(begins.min()), float(ends.max()))
         return average(*held, begins, ends)
 
     def _need_any(self) -> None:
@@ -118,31 +121,40 @@ class CommandsInForce:
         self._applied, self._plans = applied, plans
         self._resting = rests and not np.any(applied.last)
 
+    def at(self, time: float) -> Array:
+        """Return the command (joints,) at a time."""
+        if time > self._applied.last_stamp and not self._resting:
+            for plan in reversed(self._plans):
+                if time >= plan.start:
+                    return plan.at(time)
+        return self._applied.at(time)
+
     def __call__(self, times: Array) -> Array:
         """Return the commands (n, joints) at times (n,)."""
-        return self._follow_plans(times, self._applied(times))
-
-    def _follow_plans(self, times: Array, rows: Array) -> Array:
-        """Return the rows (n, joints) at times (n,), with those of plans where these hold."""
-        planned = times > (np.inf if self._resting else self._applied.last_stamp)
-        for plan in reversed(self._plans):
-            in_force = planned & (times >= plan.start)
-            if in_force.any():
-                rows[in_force] = plan.at(times[in_force])
-                planned &= ~in_force
-        return rows
+        return np.array([self.at(time) for time in times])
 
     def average(self, begins: Array, ends: Array) -> Array:
         """Return the mean commands (..., joints) in intervals with bounds (...)."""
-        end = float(np.max(ends))
-        stamps, rows = self._applied.between(float(np.min(begins)), end)
+        end = float(ends.max())
+        stamps, rows = self._applied.between(float(begins.min()), end)
         planned = max(0, math.ceil((end - self._applied.last_stamp) / _CELL_S))
         if planned:
             starts = stamps[-1] + _CELL_S * np.arange(planned)
-            held = np.repeat(rows[-1:], planned, axis=0)
             stamps = np.concatenate([stamps, starts])
-            rows = np.concatenate([rows, self._follow_plans(starts + 0.5 * _CELL_S, held)])
+            rows = np.concatenate([rows, self._planned(starts + 0.5 * _CELL_S)])
         return average(stamps, rows, begins, ends)
+
+    def _planned(self, times: Array) -> Array:
+        """Return the commands (n, joints) at increasing times (n,) after the last applied one."""
+        last, end = self._applied.last, len(times)
+        rows = np.full((end, len(last)), last)
+        for plan in reversed(() if self._resting else self._plans):
+            begin = int(times[:end].searchsorted(plan.start))
+            rows[begin:end] = plan.at(times[begin:end])
+            end = begin  # an older plan holds before a newer one starts
+            if end == 0:
+                break
+        return rows
 
 
 Commands = TimeSeries | CommandsInForce
@@ -157,7 +169,7 @@ def in_steps(
     It has shape (count, joints), or (M, count, joints) with delays (M,); the duration may then be
     (M,) per model. Means keep the impulse of commands that change within a step.
     """
-    starts = np.array(begin) if delays is None else begin - delays
-    widths = np.broadcast_to(duration, starts.shape)[..., None] / count
-    begins = starts[..., None] + np.arange(count) * widths
+    starts = np.array(begin if delays is None else begin - delays)[..., None]
+    widths = np.array(duration)[..., None] / count
+    begins = starts + np.arange(count) * widths
     return commands.average(begins, begins + widths)

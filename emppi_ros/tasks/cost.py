@@ -94,6 +94,8 @@ class Cost:
     def __init__(self, terms: Sequence[Term]) -> None:
         self.terms = terms
         self.record = tuple(sorted({f for term in terms for f in term.residual.fields}))
+        self._weights = np.array([term.weight for term in terms])[:, None, None]
+        self._terminal_weights = np.array([term.terminal_weight for term in terms])[:, None, None]
 
     @classmethod
     def bind(cls, model: mujoco.MjModel, terms: Mapping[str, object], where: str) -> 'Cost':
@@ -119,10 +121,10 @@ class Cost:
 
     def evaluate(self, records: Records, start: State, substeps: int) -> Costs:
         """Return the costs of rollouts recorded over H * substeps + 1 steps; +inf if diverged."""
-        values = self.values(at_plan_steps(records, start, substeps))
-        zero = np.zeros(())
-        running = sum((t.weight * values[t.name][..., :-1] for t in self.terms), zero)
-        terminal = sum((t.terminal_weight * values[t.name][..., -1] for t in self.terms), zero)
+        by_term = self.values(at_plan_steps(records, start, substeps))
+        values = np.array([by_term[term.name] for term in self.terms])  # (terms, M, K, H + 1)
+        running = (self._weights[..., None] * values[..., :-1]).sum(axis=0)
+        terminal = (self._terminal_weights * values[..., -1]).sum(axis=0)
         bad = records.diverged | ~np.isfinite(running).all(axis=-1) | ~np.isfinite(terminal)
         running[bad] = np.inf
         return Costs(running, np.where(bad, np.inf, terminal))
@@ -159,11 +161,11 @@ def at_plan_steps(records: Records, start: State, substeps: int) -> dict[str, Ar
         if name not in State._fields:
             fields[name] = values[:, :, ::substeps]
             continue
-        first = getattr(start, name)
-        first = first[:, None] if first.ndim == 2 else first
-        shape = (*values.shape[:2], 1, values.shape[-1])
-        first = np.broadcast_to(first[..., None, :], shape)
-        fields[name] = np.concatenate([first, values[:, :, substeps - 1 : -1 : substeps]], axis=2)
+        first, later = getattr(start, name), values[:, :, substeps - 1 : -1 : substeps]
+        models, rollouts, steps, size = later.shape
+        states = fields[name] = np.empty((models, rollouts, steps + 1, size))
+        states[:, :, 0] = first[:, None] if first.ndim == 2 else first
+        states[:, :, 1:] = later
     return fields
 
 

@@ -122,4 +122,4 @@ class PlannerConfig:
             raise ConfigError(
                 f'planner: noise_variance: {len(self.noise_variance)} values for {nu} controls'
             )
-        return np.broadcast_to(np.array(self.noise_variance), (nu,))
+        return np.full(nu, self.noise_variance)
