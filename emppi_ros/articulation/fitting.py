@@ -26,6 +26,8 @@ _UNSEEN_SD = 0.5  # m or rad: directions with more noise do not count as measure
 _WIDE = 3.0  # Tukey's weights end at this times the 99 % quantile of squares
 INLIER = 0.999  # quantile of squares up to which a frame counts as explained
 _LEAST_SCALE = 1e-4
+_LEAST_TURN_RAD = float(np.radians(1.0))  # of a hinge from two poses
+_INNER = 0.8  # share of frames, without outliers, that show the largest motion
 
 
 class FittedJoint(NamedTuple):
@@ -53,9 +55,9 @@ class FittedJoint(NamedTuple):
 
 def observe(poses: Poses, covariance: Array) -> Observations:
     """Return observations from relative poses (T) and their covariances (T, 6, 6)."""
-    values, vectors = np.linalg.eigh(covariance)
-    whitening = np.swapaxes(vectors, -1, -2) / np.sqrt(values)[..., None]
-    measured = np.sum(values < _UNSEEN_SD**2, axis=-1)
+    # as continuous over time as covariances are, which eigenvectors are not
+    whitening = np.linalg.inv(np.linalg.cholesky(covariance))
+    measured = np.sum(np.linalg.eigvalsh(covariance) < _UNSEEN_SD**2, axis=-1)
     oriented = bool(np.any(measured > 3))
     return Observations(poses, whitening, measured.astype(np.float64), oriented)
 
@@ -237,6 +239,11 @@ def propose(kind: str, seen: Observations, rng: np.random.Generator) -> JointMod
             frame = _frames(normal, first.position)
             valid = np.linalg.norm(normal, axis=1) > 1e-6  # noqa: PLR2004
         else:
+            least = np.full(CANDIDATES, _LEAST_TURN_RAD)
+            if seen.oriented:  # whatever its size
+                middle = seen.poses.at(count // 2)
+                first.position[0], first.rotation[0] = middle.position, middle.rotation
+                twist[0], least[0] = _principal_twist(seen, middle), 0.0
             angle = np.linalg.norm(twist[:, 3:], axis=1)
             safe = np.maximum(angle, 1e-6)[:, None]
             if kind == 'screw':
@@ -250,10 +257,24 @@ def propose(kind: str, seen: Observations, rng: np.random.Generator) -> JointMod
             axis = np.where(is_unit, axis, [0.0, 0.0, 1.0])
             along = np.sum(axis * (first.position - pivot), axis=1)[:, None]
             frame = _frames(axis, pivot + axis * along)  # near the child
-            valid = np.where(by_circle, round_, angle > np.radians(1.0))
+            valid = np.where(by_circle, round_, angle > least)
     if not valid.any():
         return None
     return JointModel(kind, frame, frame.inverse() @ first, pitch).at(valid)
+
+
+def _principal_twist(seen: Observations, middle: Poses) -> Array:
+    """Return the twist (6,) along which poses vary most in units of noise, to first order."""
+    at_child = rigid_motion.shift(middle.position)
+    moved = rigid_motion.log(seen.poses @ middle.inverse()) @ at_child.T
+    moved -= np.median(moved, axis=0)
+    information = np.einsum('tij,tik->jk', seen.whitening, seen.whitening) / len(moved)
+    root = np.linalg.cholesky(information)
+    values = moved @ root
+    size = np.sum(values**2, axis=1)
+    _, _, directions = np.linalg.svd(values[size <= np.quantile(size, _INNER)])
+    twist = np.linalg.solve(at_child, np.linalg.solve(root.T, directions[0]))
+    return np.asarray(twist, np.float64)
 
 
 def _frames(axes: Array, origins: Array) -> Poses:

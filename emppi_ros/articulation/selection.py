@@ -1,8 +1,8 @@
 """
 The type of a joint: the cheapest explanation of the frames, or `undecided`.
 
-The cost is the Bayesian information criterion, with corrections for the joint position of each
-frame and for the errors of real trackers (docs/articulation.md).
+The cost is the Bayesian information criterion, with the evidence of the joint position of each
+frame and corrections for the errors of real trackers (docs/articulation.md).
 """
 
 from collections.abc import Sequence
@@ -25,6 +25,8 @@ _SCREW_COST = 9.2  # a screw is rarer than a hinge or a slide: twice the log odd
 MARGIN = 6.0  # of costs, below which the type is undecided: odds of 20 to 1
 _FARTHEST_HINGE_M = 3.0  # a slide is undecided as long as the motion may be that of a nearer hinge
 _UPPER = 1.645  # standard deviations of the bend above it, up to its 95 % bound
+_BLOCKS = 10  # of frames, within which a part at rest drifts
+_ORDERS, _DRIFTS_BY_CHANCE = 400, 0.01  # of frames, and how many of them drift more by chance
 _SECTORS = 24  # of a turn
 
 
@@ -64,26 +66,58 @@ def select(seen: Observations, rng: np.random.Generator) -> Selection:
     reference = min(found.values(), key=lambda one: one.scale)
     scale = max(reference.scale, 1.0)
     correlation = _correlation(reference.values[reference.inliers(seen.dimensions)])
-    fits = {
-        kind: TypeFit(joint, _cost(joint, seen, scale, correlation), _exclusion(joint, seen))
+    squares = {
+        kind: float(np.sum(fitting.truncated(joint.squares / scale, seen)))
         for kind, joint in found.items()
     }
-    return Selection(_decide(fits, seen, scale * correlation), fits, scale, correlation)
+    gain = (squares['static'] - min(squares.values())) / len(seen.dimensions)
+    fits = {
+        kind: TypeFit(
+            joint, _cost(joint, seen, squares[kind], gain, correlation), _exclusion(joint, seen)
+        )
+        for kind, joint in found.items()
+    }
+    return Selection(_decide(fits, seen, scale * correlation, rng), fits, scale, correlation)
 
 
-def _decide(fits: dict[str, TypeFit], seen: Observations, inflation: float) -> tuple[str, ...]:
+def _decide(
+    fits: dict[str, TypeFit], seen: Observations, inflation: float, rng: np.random.Generator
+) -> tuple[str, ...]:
     """Return the possible types, the cheapest first."""
     allowed = sorted(
         (kind for kind, fit in fits.items() if not fit.reason), key=lambda kind: fits[kind].cost
     )
     best = fits[allowed[0]].cost
     close = [kind for kind in allowed if fits[kind].cost - best < MARGIN]
+    if allowed[0] == 'static' and _drifts(fits['static'].joint, seen, rng):
+        close = allowed
     if allowed[0] == 'prismatic' and 'revolute' not in close:
         hinge = fits.get('revolute')
         if _may_be_hinge(fits['prismatic'], hinge, seen, inflation):
             first = hinge is not None and hinge.cost < best
             close = ['revolute', *close] if first else [*close, 'revolute']
     return tuple(close)
+
+
+def _drifts(static: FittedJoint, seen: Observations, rng: np.random.Generator) -> bool:
+    """
+    Return whether a part at rest drifts along some direction, more than in frames of random order.
+
+    It may move by less than its noise, or its errors are correlated: these look the same.
+    """
+    values = static.values[static.inliers(seen.dimensions)]
+    values = values - values.mean(axis=0)
+    last = np.arange(len(values))
+    first = np.maximum(last - max(len(values) // _BLOCKS, 1), 0)
+
+    def drift(moved: Array) -> float:
+        """Return the largest sum of products of frames with those shortly before."""
+        total = np.concatenate([np.zeros((1, 6)), np.cumsum(moved, axis=0)])
+        product = moved.T @ (total[last] - total[first])
+        return float(np.linalg.eigvalsh(product + product.T)[-1])
+
+    by_chance = [drift(rng.permutation(values)) for _ in range(_ORDERS)]
+    return drift(values) > float(np.quantile(by_chance, 1.0 - _DRIFTS_BY_CHANCE))
 
 
 def _may_be_hinge(
@@ -98,15 +132,22 @@ def _may_be_hinge(
     return cheaper and slide.joint.scale > 1.0
 
 
-def _cost(joint: FittedJoint, seen: Observations, scale: float, correlation: float) -> float:
-    """Return the criterion of a joint."""
-    kind = joint.model.kind
-    squares = fitting.truncated(joint.squares / scale, seen)
+def _cost(
+    joint: FittedJoint, seen: Observations, squares: float, gain: float, correlation: float
+) -> float:
+    """
+    Return the criterion of a joint with a sum of squares.
+
+    Joint positions are normal, with a mean and a variance that the frames determine. `gain` is
+    this variance with that of the noise, in units of the latter.
+    """
+    kind, count = joint.model.kind, len(seen.dimensions)
+    positions = DOF[kind] * count * (1.0 + np.log(max(gain, 1.0)))
     independent = float(np.sum(seen.dimensions)) / correlation
-    positions = 2.0 * DOF[kind] * len(squares) / correlation
-    parameters = joint.parameters * np.log(max(independent, 2.0))
-    explained = float(np.sum(squares)) / correlation + parameters + positions
-    return float(explained + _SCREW_COST * (kind == 'screw'))
+    parameters = (joint.parameters + 2 * DOF[kind]) * np.log(max(independent, 2.0))
+    return float(
+        (squares + positions) / correlation + parameters + _SCREW_COST * (kind == 'screw')
+    )
 
 
 def _exclusion(joint: FittedJoint, seen: Observations) -> str:

@@ -6,9 +6,9 @@ parent: the tree with the least cost is then the most probable one (Chow and Liu
 that no joint holds is attached to the world by a planar or a free joint.
 
 This cost counts all noise of the parent, although the parent's joint leaves little of it: the
-world, which has none, wins too often after a small motion. So a part is compared again with other
-parents that explain it within the noise, each with the poses that its joints allow. Where both
-parents explain the part, its joint is undecided.
+world, which has none, wins too often after a small motion. So each edge is compared again with
+others that join the same groups of parts, with the poses that joints allow. Where two explain the
+motion within the noise, the joint is undecided.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -121,20 +121,21 @@ def infer(
             costs[0, j] = np.inf
         costs[0, j] = min(costs.get((0, j), np.inf), cost)
     edges = _spanning_tree(len(nodes), costs)
-    for _ in nodes:  # each round hangs one part on another parent
+    for _ in nodes:  # each round replaces one edge
         chosen = [_chosen(edge, pairs, bases) for edge in edges]
         joints, start = _assemble(nodes, edges, chosen, costs)
-        rivals = _compare_parents(nodes, edges, joints, chosen, pairs, seed)
+        rivals = _compare_edges(nodes, edges, joints, chosen, pairs, seed)
         better = next((edge for edge, rival in rivals.items() if rival.is_better), None)
         if better is None:
             break
-        new = rivals[better].parent, better[1]
+        new = rivals[better].parent, rivals[better].child
         known, now = (edge if edge in costs else edge[::-1] for edge in (better, new))
         costs[now] = costs[known] + rivals[better].worse
         edges = _from_world([*(edge for edge in edges if edge != better), new])
     for (_, j), rival in rivals.items():
         at = next(n for n, one in enumerate(joints) if one.child == nodes[j].name)
-        also = f'{rival.kind} on {nodes[rival.parent].name}'
+        whose = f' of {nodes[rival.child].name}' if rival.child != j else ''
+        also = f'{rival.kind}{whose} on {nodes[rival.parent].name}'
         candidates = (*joints[at].candidates, also)
         joints[at] = replace(joints[at], kind='undecided', candidates=candidates)
     return KinematicTree(given, tuple(joints), tuple(pairs.values()), start)
@@ -176,15 +177,16 @@ def _assemble(
 
 
 class _Rival(NamedTuple):
-    """Another parent that explains a part within the noise."""
+    """Another edge that explains the motion within the noise."""
 
     parent: int
+    child: int
     kind: str
-    worse: float  # than the parent of the tree, by evidence, in twice log odds
-    is_better: bool  # by more than the margin
+    worse: float  # than the edge of the tree, by evidence, in twice log odds
+    is_better: bool  # fits clearly better
 
 
-def _compare_parents(
+def _compare_edges(
     nodes: Sequence[PartTrack],
     edges: Sequence[tuple[int, int]],
     joints: Sequence[TreeJoint],
@@ -192,66 +194,93 @@ def _compare_parents(
     pairs: Mapping[tuple[int, int], Pair],
     seed: int,
 ) -> dict[tuple[int, int], _Rival]:
-    """Return the best rival of the parent in each edge, where there is any."""
+    """Return the best rival of each edge, where there is any: it joins the same two groups."""
     by_part = {j: joint for (_, j), joint in zip(edges, joints, strict=True)}
     chains: dict[int, list[int]] = {0: []}  # parts from the world to each part
     for i, j in edges:
         chains[j] = [*chains[i], j]
     # parts that do not move on one another are one body, named by the last part that moves
     bodies = {
-        k: next((n for n in chain[::-1] if 'static' not in by_part[n].candidates), 0)
+        k: next((n for n in chain[::-1] if by_part[n].kind != 'static'), 0)
         for k, chain in chains.items()
     }
 
-    def compare(i: int, j: int) -> Pair | None:
-        """Return a pair whose parent has the poses that its joints allow."""
-        chain = [(by_part[k].model, by_part[k].q) for k in chains[i]]
-        known = [(model, q) for model, q in chain if model is not None]
-        all_held = i > 0 and len(known) == len(chain)
-        parent = smoothing.onto_joints(nodes[i], known) if all_held else nodes[i]
-        return _compare(parent, nodes[j], np.random.default_rng([seed, i, j]))
+    def follow(route: Sequence[tuple[int, int]], known: Pair) -> list[Pair] | None:
+        """
+        Return the pairs of a row of edges, each parent with the poses that its joints allow.
+
+        `known` is the first one with measured poses.
+        """
+        held = [by_part[k] for k in chains[route[0][0]]]
+        found = list[Pair]()
+        for k, n in route:
+            allowed = [(one.model, one.q) for one in held if one.model is not None]
+            all_held = k > 0 and len(allowed) == len(held)
+            parent = smoothing.onto_joints(nodes[k], allowed) if all_held else nodes[k]
+            rng = np.random.default_rng([seed, k, n])
+            pair = known if k == 0 else _compare(parent, nodes[n], rng)
+            if pair is None:
+                return None
+            found.append(pair)
+            held.append(_tree_joint(pair, parent.name, nodes[n].name, ()))
+        return found
 
     rivals: dict[tuple[int, int], _Rival] = {}
     for (i, j), own in zip(edges, chosen, strict=True):
         if own is None:
             continue
-        exact: Pair | None = None
-        for k, chain in chains.items():
-            first = pairs.get((k, j)) or pairs.get((j, k))
-            if first is None or not np.isfinite(first.cost) or not nodes[k].oriented:
+        for (a, b), first in pairs.items():
+            # from the side of the world to that of the part
+            k, n = (b, a) if j in chains[a] else (a, b)
+            if j in chains[k] or j not in chains[n] or (k, n) == (i, j):
                 continue
-            if k == i or j in chain or _excluded(first, own):
+            inner = chains[n][chains[n].index(j) :]  # from the part to the new child
+            if not np.isfinite(first.cost) or not all(nodes[m].oriented for m in (k, *inner[1:])):
+                continue
+            if _excluded([first], [own]):
                 continue
             kind = first.selection.candidates[0]
-            if bodies[k] == bodies[i]:  # nothing moved between them, unless the motion was lost
-                if 0 < DOF[own.selection.best.model.kind] <= DOF[kind] and _excluded(own, first):
-                    rivals[i, j] = _Rival(k, kind, first.cost - own.cost, False)
+            if bodies[k] == bodies[i] and bodies[n] == bodies[j]:
+                # nothing moved between them, unless the motion was lost
+                lost = 0 < DOF[own.selection.best.model.kind] <= DOF[kind]
+                if n == j and lost and _fits_worse([own], [first]):
+                    rivals[i, j] = _Rival(k, n, kind, first.cost - own.cost, False)
                 continue
-            exact = exact or (compare(i, j) if i else own)
-            pair = compare(k, j)
-            if exact is None or pair is None or _excluded(pair, exact):
+            down = list(itertools.pairwise(inner))
+            exact = follow([(i, j), *down], own)
+            other = follow([(k, n), *((below, above) for above, below in down[::-1])], first)
+            if exact is None or other is None or _excluded(other, exact):
                 continue
-            worse = pair.cost - exact.cost
+            worse = sum(one.cost for one in other) - sum(one.cost for one in exact)
             if (i, j) not in rivals or worse < rivals[i, j].worse:
-                is_better = worse < -selection.MARGIN * pair.selection.correlation
-                rivals[i, j] = _Rival(k, kind, worse, is_better)
+                rivals[i, j] = _Rival(k, n, kind, worse, _fits_worse(exact, other))
     return rivals
 
 
-def _excluded(rival: Pair, own: Pair) -> bool:
-    """Return whether a pair moves more freely than another one, or fits clearly worse (Vuong)."""
-    best = rival.selection.best, own.selection.best
-    if DOF[best[0].model.kind] > DOF[best[1].model.kind]:
-        return True
-    scale = min(rival.selection.scale, own.selection.scale)
-    squares = np.full((2, len(own.frames)), np.nan)
-    for row, pair, joint in zip(squares, (rival, own), best, strict=True):
-        row[pair.frames] = fitting.truncated(joint.squares / scale, pair.observations)
-    worse = (squares[0] - squares[1])[rival.frames & own.frames]
-    independent = len(worse) / max(rival.selection.correlation, own.selection.correlation)
+def _excluded(rival: Sequence[Pair], own: Sequence[Pair]) -> bool:
+    """Return whether pairs move more freely than other ones, or fit clearly worse."""
+    freedom = [sum(DOF[one.selection.best.model.kind] for one in pairs) for pairs in (rival, own)]
+    return freedom[0] > freedom[1] or _fits_worse(rival, own)
+
+
+def _fits_worse(rival: Sequence[Pair], own: Sequence[Pair]) -> bool:
+    """Return whether squared errors of pairs are clearly larger than of other ones (Vuong)."""
+    both = (rival, own)
+    scale = min(one.selection.scale for one in (*rival, *own))
+    squares = np.zeros((2, len(own[0].frames)))
+    for row, pairs in zip(squares, both, strict=True):
+        for one in pairs:
+            row[~one.frames] = np.nan
+            errors = one.selection.best.squares / scale
+            row[one.frames] += fitting.truncated(errors, one.observations)
+    worse = squares[0] - squares[1]
+    worse = worse[np.isfinite(worse)]
     if len(worse) < _LEAST_FRAMES:
         return True
-    return bool(np.mean(worse) > _CHANCE * np.std(worse) / np.sqrt(independent))
+    # of the errors: those of a wrong pair are its misfit, too
+    correlation = max(one.selection.correlation for one in both[int(np.mean(worse) > 0.0)])
+    limit = _CHANCE * np.std(worse) / np.sqrt(len(worse) / correlation)
+    return bool(np.mean(worse) > limit)
 
 
 def count_pairs(given: Tracks) -> int:
