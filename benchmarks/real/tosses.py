@@ -149,7 +149,8 @@ def estimate(plant: Plant, tosses: Tosses, seed: int = 0, threads: int = 0) -> A
     if not np.isfinite(typical).all(axis=1).any():
         raise IdentificationError('all simulations diverge')
     best = np.argmin(np.sum(typical / np.median(typical, axis=0), axis=1))
-    scale = np.maximum(np.median(sizes[best], axis=1) / np.sqrt(3.0), np.c_[_SMALLEST])
+    smallest = np.reshape(_SMALLEST, (-1, 1))
+    scale = np.maximum(np.median(sizes[best], axis=1) / np.sqrt(3.0), smallest)
 
     def log_likelihood(thetas: Array) -> Array:
         poses = simulate(plant, thetas, tosses.starts, length, threads)
