@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from emppi_ros.belief import information, noise
-from emppi_ros.belief.changes import Jumps
+from emppi_ros.belief.changes import JUMP_SD, Jumps
 from emppi_ros.belief.noise import NoiseScale
 from emppi_ros.core import weights
 from emppi_ros.core.arrays import Array
@@ -25,6 +25,7 @@ from emppi_ros.priors.resampling import Indices, ResamplingConfig, match_moments
 from emppi_ros.tasks.objects import Block
 
 _RESOLUTION = 0.5  # of the draws after a jump, in sd of the prior
+_POSSIBLE = 25.0  # chi-squared that a possible cause of a change may leave unexplained
 
 
 @restorable
@@ -33,6 +34,7 @@ class Statistics(NamedTuple):
 
     noise: NoiseScale | None  # of the values that weight the block; None if it is fixed
     information: Array  # (M, U, U) Fisher information of each particle, in unbounded coordinates
+    since: Array  # (U, U) the part of it since a change was last detected
 
 
 class BlockPrior(NamedTuple):
@@ -63,7 +65,8 @@ def marginal(prior: JointPrior, block: Block) -> BlockPrior:
 
 def start(prior: BlockPrior, count: int) -> Statistics:
     """Return the statistics of `count` particles from the prior."""
-    return Statistics(None, information.start(prior.spread, count))
+    size = len(prior.spread)
+    return Statistics(None, information.start(prior.spread, count), np.zeros((size, size)))
 
 
 def reweight(
@@ -90,7 +93,7 @@ def learn(
     Errors that are sums over a `window` of updates count by its inverse.
     A fixed scale stays as it is. Diverged particles, whose errors are not finite, are ignored.
     """
-    scale, fisher = statistics
+    scale, fisher, since = statistics
     finite = np.isfinite(errors).all(axis=1) & np.isfinite(belief.log_weights)
     if finite.any():
         shares, errors = belief.log_weights[finite], errors[finite]
@@ -100,14 +103,15 @@ def learn(
         )
         precision = noise.precision(variance, dof, shares, errors) / window
         jacobian = information.sensitivity(shares, z, errors, precision, prior.spread)
-        fisher = information.add(fisher, jacobian, power * each * precision)
+        counted = power * each * precision
+        fisher, since = (information.add(x, jacobian, counted) for x in (fisher, since))
         if scale is not None:
             scale = noise.update(scale, dof, shares, errors, precision, jacobian, prior.spread)
     if scale is not None:
         lag = np.minimum(noise.lag(scale), 1.0) * prior.spread**2
         if lag.any():
             fisher = information.raise_variance(fisher, belief.log_weights, lag)
-    return Statistics(scale, fisher)
+    return Statistics(scale, fisher, since)
 
 
 def resample(
@@ -129,11 +133,8 @@ def resample(
         return belief, statistics, None
     fisher = statistics.information[parents]
     if statistics.noise is not None:
-        z = prior.unbounded(belief.theta)
-        mean = weights.mean(belief.log_weights, z)
-        covariance = weights.covariance(belief.log_weights, z)
-        drawn = _raise_spread(prior, drawn, covariance, fisher, rng, mean)
-    return drawn, Statistics(statistics.noise, fisher), parents
+        drawn = _raise_spread(prior, drawn, fisher, rng, source=belief)
+    return drawn, statistics._replace(information=fisher), parents
 
 
 def jump(prior: BlockPrior, statistics: Statistics, jumps: Jumps) -> Statistics:
@@ -143,13 +144,13 @@ def jump(prior: BlockPrior, statistics: Statistics, jumps: Jumps) -> Statistics:
     jumped, among = np.nonzero(jumps.columns[:, None] == prior.uncertain)
     rows = jumps.rows[jumped]
     fisher[rows] = information.jump(fisher[rows], among, prior.spread)
-    return Statistics(statistics.noise, fisher)
+    return statistics._replace(information=fisher)
 
 
 def drift(prior: BlockPrior, statistics: Statistics, columns: Indices, share: float) -> Statistics:
     """Return the statistics after a share of the prior's variance drifted at `columns`."""
     variance = share * np.isin(prior.uncertain, columns) * prior.spread**2
-    return Statistics(statistics.noise, information.drift(statistics.information, variance))
+    return statistics._replace(information=information.drift(statistics.information, variance))
 
 
 def follow_change(
@@ -160,35 +161,70 @@ def follow_change(
     rng: np.random.Generator,
 ) -> tuple[Belief, Statistics]:
     """Return belief and statistics after the parameters `changed` were detected to have jumped."""
-    scale, fisher = statistics
+    scale, fisher, since = statistics
     if scale is None:
         return belief, statistics
     for i in np.flatnonzero(np.isin(prior.uncertain, changed)):
         column = np.full(len(fisher), i)
         fisher = information.jump(fisher, column, _RESOLUTION * prior.spread)
-    covariance = weights.covariance(belief.log_weights, prior.unbounded(belief.theta))
-    belief = _raise_spread(prior, belief, covariance, fisher, rng)
-    return belief, Statistics(noise.forget_recent(scale), fisher)
+    belief = _raise_spread(prior, belief, fisher, rng)
+    return belief, Statistics(noise.forget_recent(scale), fisher, np.zeros_like(since))
+
+
+def reconsider_change(
+    prior: BlockPrior,
+    belief: Belief,
+    statistics: Statistics,
+    changed: int,
+    step: float,
+    columns: Indices,
+    rng: np.random.Generator,
+) -> tuple[Belief, Statistics]:
+    """
+    Return belief and statistics when more is known about the cause of a change.
+
+    The parameter `changed` was detected to have jumped, until now by a `step` in unbounded
+    coordinates. Those at `columns` that explain the same measurements are as uncertain as after a
+    jump and the information since then; without that information if the errors since then are
+    correlated, so that the step does not explain them.
+    """
+    scale, fisher, since = statistics
+    if scale is None:
+        return belief, statistics
+    possible = np.isin(prior.uncertain, columns)
+    if noise.is_white(scale):
+        column = int(np.flatnonzero(prior.uncertain == changed)[0])
+        possible &= information.unexplained(since, column, step) < _POSSIBLE
+        if possible.sum() == 1:
+            return belief, statistics
+    else:
+        since = np.zeros_like(since)
+    fisher = information.restart(fisher, possible, since, JUMP_SD * prior.spread)
+    mean = weights.mean(belief.log_weights, prior.unbounded(belief.theta))
+    belief = _raise_spread(prior._replace(center=mean), belief, fisher, rng, source=belief)
+    return belief, Statistics(noise.forget_recent(scale), fisher, since)
 
 
 def _raise_spread(
     prior: BlockPrior,
     belief: Belief,
-    covariance: Array,
     fisher: Array,
     rng: np.random.Generator,
-    mean: Array | None = None,
+    source: Belief | None = None,
 ) -> Belief:
     """
-    Return particles whose covariance (U, U) is raised to that of the posterior.
+    Return particles whose covariance is raised to that of the posterior.
 
-    With the `mean` (U,) before they were drawn, they get exactly this mean and that covariance.
+    With a `source`, they get exactly its mean, and its covariance raised so.
     """
-    floor = information.covariance(belief.log_weights, fisher)
-    added = information.missing(covariance, floor)
+    drawn_from = source or belief
+    before = prior.unbounded(drawn_from.theta)
+    covariance = weights.covariance(drawn_from.log_weights, before)
+    added = information.missing(covariance, information.covariance(belief.log_weights, fisher))
     z = to_unbounded(prior.parameters, belief.theta)
     diffused = information.diffuse(z[:, prior.within], added, prior.center, prior.spread, rng)
-    if mean is not None:
+    if source is not None:
+        mean = weights.mean(source.log_weights, before)
         diffused = match_moments(diffused, mean, covariance + added)
     z[:, prior.within] = diffused
     return Belief(to_bounded(prior.parameters, z), belief.log_weights)

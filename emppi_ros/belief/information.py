@@ -9,7 +9,7 @@ Smoothing*, 2013, section 5.4). Coordinates z are unbounded.
 import numpy as np
 
 from emppi_ros.core import weights
-from emppi_ros.core.arrays import Array
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.priors.resampling import Indices
 
 _RIDGE = 1e-6  # of the prior's variance: particles closer than this are one
@@ -51,7 +51,7 @@ def sensitivity(
 
 
 def add(information: Array, jacobian: Array, precision: Array) -> Array:
-    """Return the information (M, P, P) after errors with sensitivity (N, P) and precision (N,)."""
+    """Return information (..., P, P) after errors with sensitivity (N, P), precision (N,)."""
     return information + (jacobian.T * precision) @ jacobian
 
 
@@ -75,6 +75,28 @@ def jump(information: Array, columns: Indices, spread: Array) -> Array:
     jumped[rows, :, columns] = 0.0
     jumped[rows, columns, columns] = spread[columns] ** -2
     return jumped
+
+
+def unexplained(information: Array, column: int, step: float) -> Array:
+    """
+    Return how much of a parameter's step the change of each parameter (P,) leaves unexplained.
+
+    `information` (P, P) is that since the step. The result is chi-squared: 0 at `column`, and
+    that of no change at all for parameters about which nothing was learned.
+    """
+    own, shared = np.diag(information), information[column]
+    explained = np.divide(shared**2, own, out=np.zeros_like(own), where=own > 0.0)
+    return np.asarray(step**2 * (own[column] - explained))
+
+
+def restart(information: Array, flags: Bools, since: Array, spread: Array) -> Array:
+    """
+    Return the information (M, P, P) with that about the parameters at `flags` (P,) started again.
+
+    About these it is that of a prior with standard deviations `spread` (P,), and `since` (P, P).
+    """
+    both, either = np.logical_and.outer(flags, flags), np.logical_or.outer(flags, flags)
+    return np.where(either, np.where(both, since + np.diag(spread**-2), 0.0), information)
 
 
 def covariance(log_weights: Array, information: Array) -> Array:

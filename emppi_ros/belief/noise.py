@@ -36,6 +36,7 @@ _WINDOWS = np.array([20.0, 60.0, 180.0])  # updates, after which a score no long
 _LAGGING = 9.0  # squared sum of scores over its variance: three standard deviations
 _DELAY = 50  # updates in which the belief can follow a change before correlated errors count less
 _WHITE = 10.0  # uncorrelated errors that the prior of the correlation is worth
+_CERTAIN = 5.0  # standard deviations of a sum of products, beyond which errors are not white
 _CORRELATED = 0.98  # largest correlation: errors never count less than a hundredth
 _BOUND = 3.0  # standard deviations of a mean error, beyond which it is an outlier
 
@@ -127,6 +128,16 @@ def forget_recent(scale: NoiseScale) -> NoiseScale:
     return scale._replace(
         means=means, products=products, energy=energy, scores=none, implied=none, past=past
     )
+
+
+def is_white(scale: NoiseScale) -> bool:
+    """
+    Return whether the errors since a change, or else the last _DELAY updates, are uncorrelated.
+
+    The sum of products of white errors has at most the variance W times their energy.
+    """
+    products, energy = np.sum([scale.products, scale.energy] - scale.past[0], axis=1)
+    return bool(products <= _CERTAIN * math.sqrt(len(scale.means) * max(energy, 1.0)))
 
 
 def lag(scale: NoiseScale) -> Array:

@@ -30,6 +30,7 @@ from emppi_ros.core.errors import DegenerateWeightsError
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.ensemble import State
 from emppi_ros.priors import particles
+from emppi_ros.priors.distributions import to_unbounded
 from emppi_ros.priors.particles import Belief
 from emppi_ros.priors.resampling import Indices
 from emppi_ros.state.estimator import Observation
@@ -38,6 +39,7 @@ from emppi_ros.tasks.schema import ChangeConfig
 from emppi_ros.tasks.task import Task
 
 _STREAM = 2  # of random numbers, beside the seed
+_RECONSIDERED_S = 0.5  # after its detection, a change is
 _DRIFT_INTERVAL_S = 0.2  # models must be written again after each drift
 
 
@@ -152,7 +154,7 @@ class ParticleFilter:
                 )
                 self.belief = Belief(theta, self.belief.log_weights)
         self._last = (stamp, state)
-        changed = [] if self._several else self._follow_changes(stamp)
+        changed = [] if self._several else self._follow_changes(begin, stamp)
         ess = min(weights.effective_sample_size(belief.log_weights) for belief, _ in weighted)
         return FilterUpdate(ess, parents is not None, False, changed)
 
@@ -169,12 +171,7 @@ class ParticleFilter:
         """Let parameters of some particles jump, and once in a while all drift."""
         prior, columns = self._task.prior, self._changing
         mean = weights.mean(self.belief.log_weights, self.belief.theta)
-        theta = self.belief.theta
-        # blocks exchange particles, so that it is not known from where a value jumped
-        undone = theta if self._several else self.changes.undone(theta)
-        self.belief, jumps = changes.jump(
-            config, prior, columns, self.belief, elapsed, self._rng, undone
-        )
+        self.belief, jumps = changes.jump(config, prior, columns, self.belief, elapsed, self._rng)
         self.changes.jump(jumps, elapsed, mean)
         if len(jumps.rows):
             self.statistics = [
@@ -210,10 +207,10 @@ class ParticleFilter:
         count = sum(deviation.values.shape[1] for deviation in deviations)
         learned = LearnedNoise(*np.ones((3, count)))
         for i, chosen in enumerate(self._values_by_block(deviations)):
-            scale, fisher = self.statistics[i]
+            scale, fisher, _ = self.statistics[i]
             if scale is None or len(scale.variance) != len(chosen):
                 scale = noise.start(len(chosen), fisher.shape[1], self._window)
-                self.statistics[i] = Statistics(scale, fisher)
+                self.statistics[i] = self.statistics[i]._replace(noise=scale)
             learned.variance[chosen] = scale.variance
             learned.power[chosen] = scale.power
             learned.persistent[chosen] = scale.persistent
@@ -265,13 +262,23 @@ class ParticleFilter:
             self.belief, parents = particles.uniform(theta), np.arange(len(theta))
         return parents
 
-    def _follow_changes(self, stamp: float) -> list[DetectedChange]:
-        """Detect changes of parameters, and spread the particles that followed them."""
+    def _follow_changes(self, begin: float, stamp: float) -> list[DetectedChange]:
+        """Detect changes of parameters and spread the particles; reconsider earlier ones."""
+        prior = self._priors[0]
         detected = self.changes.update(stamp, self.belief)
         if detected:
             changed = [self._names.index(change.parameter) for change in detected]
             self.belief, self.statistics[0] = blocks.follow_change(
-                self._priors[0], self.belief, self.statistics[0], changed, self._rng
+                prior, self.belief, self.statistics[0], changed, self._rng
+            )
+        for change in self.changes.since(begin - _RECONSIDERED_S, stamp - _RECONSIDERED_S):
+            i = self._names.index(change.parameter)
+            mean = weights.mean(self.belief.log_weights, self.belief.theta)[i]
+            ends = np.array([[change.before], [mean]])
+            before, after = to_unbounded(self._task.parameters[i : i + 1], ends)[:, 0].tolist()
+            step, columns = after - before, self._changing
+            self.belief, self.statistics[0] = blocks.reconsider_change(
+                prior, self.belief, self.statistics[0], i, step, columns, self._rng
             )
         return detected
 

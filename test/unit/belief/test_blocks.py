@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.belief import blocks, noise
-from emppi_ros.belief.changes import Jumps
+from emppi_ros.belief.changes import JUMP_SD, Jumps
 from emppi_ros.core import weights
 from emppi_ros.core.errors import ConfigError, DegenerateWeightsError, SceneError
 from emppi_ros.model.parameters import Parameter
@@ -140,9 +140,10 @@ def test_only_the_block_of_a_parameter_that_jumped_forgets_its_information(rng):
     prior = JointPrior(PARAMETERS, PRIORS)
     first, second = (blocks.marginal(prior, block) for block in BLOCKS)
     known = [
-        blocks.Statistics(None, 9.0 * blocks.start(one, 4).information) for one in (first, second)
+        start._replace(information=9.0 * start.information)
+        for start in (blocks.start(one, 4) for one in (first, second))
     ]
-    jumps = Jumps(np.array([1, 3]), np.array([0, 0]), np.array([2, 1]), np.zeros(2, dtype=bool))
+    jumps = Jumps(np.array([1, 3]), np.array([0, 0]), np.array([2, 1]))
     pairs = zip((first, second), known, strict=True)
     one, other = (blocks.jump(*pair, jumps).information for pair in pairs)
     # particle 1 forgets parameter 2, the second of its block; particle 3 parameter 1
@@ -166,6 +167,61 @@ def test_after_a_detected_change_the_belief_is_wide_in_that_parameter_alone(rng)
     np.testing.assert_allclose(
         np.einsum('mii->mi', known.information), np.tile([1e4, 4.0], (COUNT, 1)), rtol=0.05
     )
+
+
+def _after_change(rng, sensitivity):
+    """
+    Return prior, belief and statistics after parameter 2 was detected to have jumped.
+
+    Since then, errors with a sensitivity (N, 2) to parameters 0 and 2 were compared.
+    """
+    prior = blocks.marginal(JointPrior(PARAMETERS, PRIORS), BLOCKS[0])
+    belief = particles.uniform(np.array([2.0, 0.5]) + 0.01 * rng.standard_normal((COUNT, 2)))
+    start = blocks.start(prior, COUNT)._replace(noise=noise.start(2, 2, 1))
+    known = start._replace(information=1e4 * start.information)
+    return prior, belief, known._replace(since=sensitivity.T @ sensitivity)
+
+
+def test_all_that_explain_a_change_are_as_uncertain_as_since_the_change(rng):
+    sensitivity = np.array([[20.0, 20.0]])  # only the sum matters
+    prior, belief, statistics = _after_change(rng, sensitivity)
+    changing = np.array([0, 1, 2])
+    after, known = blocks.reconsider_change(prior, belief, statistics, 2, 1.5, changing, rng)
+    # the posterior of linear regression with the prior of a jump
+    spread = JUMP_SD * prior.spread
+    posterior = np.linalg.inv(np.diag(spread**-2) + sensitivity.T @ sensitivity)
+    np.testing.assert_allclose(
+        known.information, np.tile(np.linalg.inv(posterior), (COUNT, 1, 1)), rtol=1e-9
+    )
+    np.testing.assert_allclose(np.cov(after.theta.T, bias=True), posterior, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ('sensitivity', 'changing'),
+    [([[20.0, 0.0], [0.0, 20.0]], [0, 2]), ([[20.0, 20.0]], [2])],
+    ids=['it explains nothing', 'it does not change'],
+)
+def test_a_parameter_that_cannot_be_the_cause_of_a_change_stays_known(rng, sensitivity, changing):
+    prior, belief, statistics = _after_change(rng, np.array(sensitivity))
+    after, known = blocks.reconsider_change(
+        prior, belief, statistics, 2, 1.5, np.array(changing), rng
+    )
+    assert after is belief and known is statistics
+
+
+def test_after_a_step_that_leaves_correlated_errors_all_that_changes_is_unknown(rng):
+    prior, belief, statistics = _after_change(rng, 20.0 * np.eye(2))
+    scale, ones = statistics.noise, np.ones(2)
+    for _ in range(30):
+        scale = noise.update(
+            scale, 1e9, belief.log_weights, np.ones((COUNT, 2)), ones, np.eye(2), prior.spread
+        )
+    _, known = blocks.reconsider_change(
+        prior, belief, statistics._replace(noise=scale), 2, 1.5, np.array([2]), rng
+    )
+    expected = np.diag(prior.spread**-2 * [1e4, JUMP_SD**-2])
+    np.testing.assert_allclose(known.information, np.tile(expected, (COUNT, 1, 1)))
+    assert noise.is_white(known.noise)  # the errors until now are explained
 
 
 @pytest.mark.parametrize('bad', [np.nan, np.inf])

@@ -69,6 +69,31 @@ def test_a_parameter_that_jumped_has_the_information_of_its_prior(rng):
     np.testing.assert_allclose(after[1], np.diag([before[1, 0, 0], SPREAD[1] ** -2]))
 
 
+def test_what_another_parameter_leaves_unexplained_is_the_residual_of_least_squares(rng):
+    jacobian, step = rng.normal(size=(6, 3)), 0.7
+    jacobian[:, 2] = 0.0  # nothing was learned about it
+    target = step * jacobian[:, 0]
+    expected = [
+        target @ target
+        - np.linalg.lstsq(jacobian[:, [i]], target)[0][0] * (target @ jacobian[:, i])
+        for i in range(3)
+    ]
+    unexplained = information.unexplained(jacobian.T @ jacobian, 0, step)
+    np.testing.assert_allclose(unexplained, expected, atol=1e-12)
+    assert unexplained[2] == target @ target
+
+
+def test_information_starts_again_about_some_parameters_and_stays_about_the_others(rng):
+    root, other = rng.normal(size=(2, 3, 3))
+    before, since, flags = root @ root.T, other @ other.T, np.array([True, False, True])
+    spread = np.array([1.0, 2.0, 3.0])
+    (after,) = information.restart(before[None], flags, since, spread)
+    np.testing.assert_allclose(
+        after[np.ix_(flags, flags)], (since + np.diag(spread**-2))[np.ix_(flags, flags)]
+    )
+    np.testing.assert_allclose(after[1], [0.0, before[1, 1], 0.0])
+
+
 def test_what_is_missing_raises_a_covariance_to_the_floor_in_each_direction(rng):
     root, other = rng.normal(size=(2, 3, 3))
     floor, covariance = root @ root.T, other @ other.T

@@ -1,5 +1,7 @@
 """The learned noise is that of the errors, and correlated evidence counts once."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -146,3 +148,21 @@ def test_a_belief_without_error_hardly_ever_lags(rng):
 def test_a_detected_change_explains_a_lag(rng):
     scale = _learn(np.full(30, 3.0), 1e9)
     assert noise.lag(scale).any() and not noise.lag(noise.forget_recent(scale)).any()
+
+
+@pytest.mark.parametrize('window', [1, 4])
+def test_only_errors_that_persist_after_a_change_are_not_white(rng, window):
+    def judge(bias):
+        scale = noise.start(1, 1, window)
+        for count, mean in ((200, 0.0), (40, bias)):
+            scale = noise.forget_recent(scale)
+            errors = rng.normal(mean, 1.0, count + window)
+            # sums over the window, as in the filter
+            for error in np.convolve(errors, np.ones(window), 'valid') / math.sqrt(window):
+                scale = _update(scale, 1e9, error)
+        return noise.is_white(scale)
+
+    # white errors are within five standard deviations in each of 100 trials; products of those of
+    # three standard deviations are at least 9, and their sum at 9 sqrt(40 / (10 W)) = 18 / sqrt(W)
+    assert all(judge(0.0) for _ in range(100))
+    assert not any(judge(3.0) for _ in range(100))
