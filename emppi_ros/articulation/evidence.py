@@ -16,7 +16,7 @@ from emppi_ros.core.arrays import Array
 _RANGE_M, _RANGE_RAD = 1.0, 2.0 * np.pi  # of joint positions
 _UNEXPLAINED = 6.0  # charged for a frame that the joint does not explain: odds of 1 to 20
 _LEAST_EXPLAINED = 0.65  # share of frames, below which a pair is not joined
-_MODEL_ERROR = 0.03  # of the motion, up to which deviations from a joint are errors
+_MODEL_ERROR = 0.03  # of the motion, up to which smooth deviations from a joint are errors
 _LARGEST_NOISE = 5.0  # times the given one
 _TRACKER_FAILS = 0.1  # share of frames in long runs without explanation that a tracker may cause
 _BY_CHANCE = 1e-3  # probability of a run of scattered frames, beyond which it is another motion
@@ -24,7 +24,7 @@ _BY_CHANCE = 1e-3  # probability of a run of scattered frames, beyond which it i
 
 def edge_cost(joint: FittedJoint, seen: Observations, scale: float) -> tuple[float, float]:
     """Return the cost of an edge, infinite if the joint does not hold, and the share explained."""
-    scale = float(np.clip(scale, 1.0, max(_largest_scale(seen), 1.0)))
+    scale = float(np.clip(scale, 1.0, max(_largest_scale(seen), _white_scale(joint, seen), 1.0)))
     wide = seen._replace(whitening=seen.whitening / np.sqrt(scale))
     larger = joint._replace(
         squares=joint.squares / scale, spread=joint.spread * np.sqrt(scale), scale=1.0
@@ -65,6 +65,13 @@ def _largest_scale(seen: Observations) -> float:
         turned = _MODEL_ERROR * 2.0 * min(float(np.quantile(angle, 0.9)), _RANGE_RAD / 4.0)
     largest = max(moved**2 * float(np.mean(square[:3])), turned**2 * float(np.mean(square[3:])))
     return min(largest, _LARGEST_NOISE**2)
+
+
+def _white_scale(joint: FittedJoint, seen: Observations) -> float:
+    """Return the squared noise, in units of the given one, that changes from frame to frame."""
+    squares = 0.5 * np.sum(np.diff(joint.values, axis=0) ** 2, axis=1)
+    freedom = max(float(np.median(seen.dimensions)) - DOF[joint.model.kind], 1.0)
+    return min(float(np.median(squares)) / stats.chi2.median(freedom), _LARGEST_NOISE**2)
 
 
 def _frame_costs(joint: FittedJoint, seen: Observations) -> Array:

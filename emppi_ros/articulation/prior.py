@@ -62,7 +62,7 @@ def make(
 def _decided(joint: TreeJoint, task: Task) -> TreeJoint:
     """Return the joint; IdentificationError unless it is a hinge or a slide on the world."""
     if joint.parent != WORLD or joint.kind not in ('revolute', 'prismatic'):
-        advice = ': record a longer motion' if joint.kind == 'undecided' else ''
+        advice = f': {joint.advice}' if joint.advice else ''
         raise IdentificationError(
             f'{task.where}: object {joint.child!r} has a hinge or a slide on the world; in the '
             f'tracks it is on {joint.parent!r}: {joint.description}{advice}'

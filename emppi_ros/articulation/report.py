@@ -37,7 +37,7 @@ def to_text(tree: KinematicTree, pictures: Sequence[str] = ()) -> str:
     parts = [
         '# Articulation',
         f'{len(tree.tracks.parts)} parts, {len(time)} frames, {time[-1] - time[0]:.3g} s.',
-        *(f'Note: {note}.' for note in tree.tracks.notes),
+        *(f'Note: {note}.' for note in (*tree.tracks.notes, *tree.warnings)),
         *(f'![{Path(name).stem}]({name})' for name in pictures[:1]),
         '## Joints',
         _table(

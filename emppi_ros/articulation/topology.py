@@ -72,6 +72,18 @@ class TreeJoint:
         possible = f' ({" or ".join(self.candidates)})' if self.kind == 'undecided' else ''
         return self.kind + possible
 
+    @property
+    def advice(self) -> str:
+        """What may decide the type and the parent; '' if they are decided."""
+        if self.kind != 'undecided':
+            return ''
+        if FREE in self.candidates:
+            return 'many frames in a row show another motion: leave them out'
+        return (
+            'move the parts that are named further; if their poses have less noise than assumed, '
+            'give it (--position-sd, --rotation-sd or covariances)'
+        )
+
 
 @dataclass(frozen=True)
 class KinematicTree:
@@ -99,6 +111,15 @@ class KinematicTree:
     def joint(self, child: str) -> TreeJoint:
         """Return the joint that holds a part."""
         return next(one for one in self.joints if one.child == child)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence, with a remedy, for each joint that is undecided."""
+        return tuple(
+            f'joint of {one.child} on {one.parent} is {one.description}: {one.advice}'
+            for one in self.joints
+            if one.advice
+        )
 
 
 def infer(

@@ -70,6 +70,7 @@ def run(options: argparse.Namespace) -> None:
     summary: dict[str, Any] = {'joints': report.summary(tree)}
     if given.notes:
         summary['notes'] = '; '.join(given.notes)
+    output.warn(tree.warnings)
     paths.write_text(options.out, mjcf.to_text(tree), options.overwrite)
     summary['out'] = str(options.out)
     if options.positions is not None:

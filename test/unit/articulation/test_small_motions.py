@@ -1,5 +1,7 @@
 """Which part carries another one, after motions that are hardly larger than the noise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -50,6 +52,17 @@ def test_a_part_hangs_on_the_one_that_carries_it_after_a_motion_of_one_degree(se
     assert (tree.joint('bob').parent, tree.joint('bob').kind) == ('frame', 'revolute')
 
 
+# white errors of the given size or three times as large are noise: another motion would be smooth
+@pytest.mark.parametrize('carried', [True, False])
+def test_a_tree_does_not_change_where_noise_is_three_times_as_large_as_given(carried):
+    film = swing(1.0, np.random.default_rng(3), carried)
+    less = tuple(replace(part, covariance=part.covariance / 9.0) for part in film.parts)
+    trees = topology.infer(film), topology.infer(Tracks(film.time, less))
+    found = [{(one.parent, one.child, one.kind) for one in tree.joints} for tree in trees]
+    expected = {('world', 'frame', 'revolute')}
+    assert found == [expected | {('frame' if carried else 'world', 'bob', 'revolute')}] * 2
+
+
 # angles of 0.07 degrees root mean square are half of the noise of a frame, but wander slowly
 @pytest.mark.parametrize('carried', [True, False])
 def test_a_motion_that_is_lost_in_noise_leaves_type_and_parent_undecided(carried):
@@ -59,6 +72,7 @@ def test_a_motion_that_is_lost_in_noise_leaves_type_and_parent_undecided(carried
     assert {'static', 'revolute'} <= set(frame.candidates)
     assert bob.description == 'undecided (revolute or revolute on frame)'
     assert bob.description in mjcf.to_text(tree)
+    assert any('bob' in words and 'move' in words for words in tree.warnings)
 
 
 @pytest.mark.slow
