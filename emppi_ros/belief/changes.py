@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emppi_ros.core.arrays import Array
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.journal.snapshot import restorable
 from emppi_ros.priors.distributions import to_bounded, to_unbounded
 from emppi_ros.priors.joint_prior import JointPrior
@@ -43,6 +43,7 @@ class Jumps(NamedTuple):
     rows: Indices  # (J,) their indices among all particles
     origins: Indices  # (J,) the particle that each of them was before
     columns: Indices  # (J,) the parameter of each that jumped
+    revised: Bools  # (J,) whether the recent jumps of its other parameters are undone
 
 
 def jump(
@@ -52,26 +53,32 @@ def jump(
     belief: Belief,
     elapsed: float,
     rng: np.random.Generator,
+    undone: Array,
 ) -> tuple[Belief, Jumps]:
     """
     Return the belief after `elapsed` [s] in which the parameters at `columns` may jump.
 
-    Particles that stay keep their index.
+    Particles that stay keep their index. In half of those that jump, the other parameters have the
+    values `undone` (M, P) from before their own recent jumps: if two parameters explain a change
+    almost as well, and the wrong one came first, the right one can still replace it.
     """
     count = len(belief.theta)
     number = round(config.share * count)
     probability = -math.expm1(-config.rate_hz * len(columns) * elapsed)
     if not number or probability == 0.0:
         none = np.zeros(0, dtype=np.intp)
-        return belief, Jumps(none, none, none)
+        return belief, Jumps(none, none, none, none.astype(bool))
     kept, kept_weights = prune(belief.log_weights, count - number, rng)
     origins = systematic(np.exp(belief.log_weights), number, rng.random())
     rows = np.setdiff1d(np.arange(count), kept, assume_unique=True)
     theta, log_weights = belief.theta.copy(), np.empty(count)
-    theta[rows], jumped = _draw(prior, columns, belief.theta[origins], rng)
+    drawn, jumped = _draw(prior, columns, belief.theta[origins], rng)
+    revised = 2 * rng.permutation(number) < number
+    others = revised[:, None] & (np.arange(drawn.shape[1]) != jumped[:, None])
+    theta[rows] = np.where(others, undone[origins], drawn)
     log_weights[kept] = kept_weights + math.log1p(-probability)
     log_weights[rows] = math.log(probability / number)
-    return Belief(theta, log_weights), Jumps(rows, origins, jumped)
+    return Belief(theta, log_weights), Jumps(rows, origins, jumped, revised)
 
 
 def drift(
@@ -160,14 +167,19 @@ class ChangeDetector:
         """Let particles jump within `elapsed` [s], given the mean (P,) of the belief before."""
         self._elapsed += elapsed
         self._age += elapsed
-        rows, origins, columns = jumps
+        rows, origins, columns, revised = jumps
         age, before = self._age[origins], self._before[origins]
         if self._elapsed > _WINDOW_S:
             among = np.arange(len(rows)), columns
             # a value that needs several jumps is one change
             before[among] = np.where(age[among] < _WINDOW_S, before[among], mean[columns])
+            age[revised] = np.inf
             age[among] = 0.0
         self._age[rows], self._before[rows] = age, before
+
+    def undone(self, theta: Array) -> Array:
+        """Return particles theta (M, P) with the values before their recent jumps."""
+        return np.where(self._age < _WINDOW_S, self._before, theta)
 
     def resample(self, parents: Indices) -> None:
         """Replace particles by copies of their parents."""

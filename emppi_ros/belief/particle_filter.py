@@ -171,7 +171,12 @@ class ParticleFilter:
         """Let parameters of some particles jump, and once in a while all drift."""
         prior, columns = self._task.prior, self._changing
         mean = weights.mean(self.belief.log_weights, self.belief.theta)
-        self.belief, jumps = changes.jump(config, prior, columns, self.belief, elapsed, self._rng)
+        theta = self.belief.theta
+        # blocks exchange particles, so that it is not known from where a value jumped
+        undone = theta if self._several else self.changes.undone(theta)
+        self.belief, jumps = changes.jump(
+            config, prior, columns, self.belief, elapsed, self._rng, undone
+        )
         self.changes.jump(jumps, elapsed, mean)
         if len(jumps.rows):
             self.statistics = [

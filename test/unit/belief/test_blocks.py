@@ -143,7 +143,7 @@ def test_only_the_block_of_a_parameter_that_jumped_forgets_its_information(rng):
         start._replace(information=9.0 * start.information)
         for start in (blocks.start(one, 4) for one in (first, second))
     ]
-    jumps = Jumps(np.array([1, 3]), np.array([0, 0]), np.array([2, 1]))
+    jumps = Jumps(np.array([1, 3]), np.array([0, 0]), np.array([2, 1]), np.zeros(2, dtype=bool))
     pairs = zip((first, second), known, strict=True)
     one, other = (blocks.jump(*pair, jumps).information for pair in pairs)
     # particle 1 forgets parameter 2, the second of its block; particle 3 parameter 1

@@ -70,7 +70,7 @@ def test_pruning_drops_weightless_particles_first():
 
 def test_jumps_have_their_probability_and_leave_all_others_alone(rng):
     belief = _belief(rng)
-    after, jumps = changes.jump(JUMPS, PRIOR, COLUMNS, belief, 0.1, rng)
+    after, jumps = changes.jump(JUMPS, PRIOR, COLUMNS, belief, 0.1, rng, belief.theta)
     assert len(jumps.rows) == 4  # a sixteenth
     shares = np.exp(after.log_weights)
     assert shares.sum() == pytest.approx(1.0, abs=1e-12)
@@ -83,6 +83,21 @@ def test_jumps_have_their_probability_and_leave_all_others_alone(rng):
     assert np.array_equal(changed, np.arange(3) == jumps.columns[:, None])  # that column alone
 
 
+def test_half_of_the_jumps_undo_those_of_the_other_parameters(rng):
+    belief = _belief(rng)
+    undone = belief.theta + [10.0, 10.0, 0.0]
+    after, jumps = changes.jump(JUMPS, PRIOR, COLUMNS, belief, 0.1, rng, undone)
+    assert jumps.revised.sum() == 2  # of four
+    for row, origin, column, revised in zip(*jumps, strict=True):
+        others = np.arange(3) != column
+        source = undone if revised else belief.theta
+        assert np.array_equal(after.theta[row, others], source[origin, others])
+        assert after.theta[row, column] not in (
+            belief.theta[origin, column],
+            undone[origin, column],
+        )
+
+
 def test_without_rate_share_or_time_nothing_jumps_and_nothing_is_drawn(rng):
     belief, state = _belief(rng), rng.bit_generator.state
     for config, elapsed in (
@@ -90,7 +105,7 @@ def test_without_rate_share_or_time_nothing_jumps_and_nothing_is_drawn(rng):
         (dataclasses.replace(JUMPS, share=0.0), 0.1),
         (JUMPS, 0.0),
     ):
-        after, jumps = changes.jump(config, PRIOR, COLUMNS, belief, elapsed, rng)
+        after, jumps = changes.jump(config, PRIOR, COLUMNS, belief, elapsed, rng, belief.theta)
         assert after is belief and not len(jumps.rows)
     assert rng.bit_generator.state == state
 
@@ -188,7 +203,9 @@ def test_jumps_and_bayes_rule_are_the_exact_mixture(seed):
     belief, ours = particles.uniform(rng.normal(0.0, 1.0, (count, 1))), []
     for i, y in enumerate(measured):
         if i:
-            belief, _ = changes.jump(config, SINGLE, np.array([0]), belief, elapsed, rng)
+            belief, _ = changes.jump(
+                config, SINGLE, np.array([0]), belief, elapsed, rng, belief.theta
+            )
         belief = particles.reweight(belief, -0.5 * ((belief.theta[:, 0] - y) / sd) ** 2)
         ours.append(
             (
@@ -205,14 +222,14 @@ def test_jumps_and_bayes_rule_are_the_exact_mixture(seed):
 
 
 COUNT, DT = 8, 0.1
-NOBODY = Jumps(*(np.zeros(0, dtype=np.intp) for _ in range(3)))
+NOBODY = Jumps(*(np.zeros(0, dtype=np.intp) for _ in range(4)))
 MEAN = np.array([0.3, 5.0])
 
 
-def jumps(rows, column, origins=None):
+def jumps(rows, column, origins=None, revised=False):
     rows = np.asarray(rows)
     origins = rows if origins is None else np.asarray(origins)
-    return Jumps(rows, origins, np.full(len(rows), column))
+    return Jumps(rows, origins, np.full(len(rows), column), np.full(len(rows), revised))
 
 
 @pytest.fixture
@@ -282,6 +299,21 @@ def test_a_value_that_needs_several_jumps_is_one_change_from_the_first_value(det
     detector.resample(np.full(COUNT, 1))
     (change,) = detector.update(0.0, belief(0.5, 0.3))
     assert change.before == pytest.approx(0.3, rel=1e-12)  # rounding
+
+
+def test_a_jump_of_another_parameter_replaces_a_recent_one(detector):
+    theta = np.tile([1.2, 5.0], (COUNT, 1))
+    assert np.array_equal(detector.undone(theta), theta)
+    detector.jump(jumps([0], 0), DT, MEAN)
+    assert np.array_equal(detector.undone(theta)[0], MEAN)
+    assert np.array_equal(detector.undone(theta)[1:], theta[1:])
+    detector.jump(jumps([1], 1, origins=[0], revised=True), DT, MEAN)
+    detector.resample(np.full(COUNT, 1))
+    (change,) = detector.update(0.0, belief(0.5))
+    assert change.parameter == 'friction'
+    for _ in range(21):
+        detector.jump(NOBODY, DT, MEAN)
+    assert np.array_equal(detector.undone(theta), theta)  # two seconds later
 
 
 def test_it_continues_from_a_snapshot(detector):

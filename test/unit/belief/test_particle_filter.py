@@ -7,6 +7,7 @@ import pytest
 
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.belief import measurement_model
+from emppi_ros.belief.changes import ChangeDetector
 from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.tasks.task import load_task
 
@@ -44,3 +45,11 @@ def test_a_filter_starts_from_a_prior_file_and_returns_to_it(make_task, prior_pa
         # 12 particles, by systematic resampling, of weights 3/4 and 1/4
         assert sorted(belief.belief.theta[:, 0]) == [1.25] * 9 + [2.5] * 3
         belief.reset()
+
+
+def test_blocks_undo_no_jumps(monkeypatch):
+    pytest.importorskip('gymnasium_robotics', reason='the extra `tasks` is not installed')
+    monkeypatch.setattr(ChangeDetector, 'undone', lambda _, theta: np.full_like(theta, np.nan))
+    loop = ClosedLoop(load_task('shadow_dice'), 0)
+    loop.run(0.1)
+    assert np.isfinite(loop.filter.belief.theta).all()
