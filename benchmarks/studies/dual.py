@@ -47,7 +47,8 @@ class DualStudy(Study):
 
     def page(self, results: Results) -> Page:
         """Return success, errors and coverage by method."""
-        by_method: dict[str, list[DualRow]] = grouped(results.rows, 'method')
+        groups: dict[str, list[DualRow]] = grouped(results.rows, 'method')
+        by_method = {name: groups[name] for name in METHODS if name in groups}
         successes = [
             (name, *(statistics.share([getattr(row, key) for row in rows])
                      for key in ('success_before', 'success_after')))

@@ -1,6 +1,7 @@
 """An arm pushes levers on a table, and images show no masses."""
 
 import dataclasses
+import statistics
 
 import mujoco
 import numpy as np
@@ -53,8 +54,10 @@ def test_the_arm_is_taken_out_of_images_and_levers_stay(monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_no_image_shows_the_scale_of_all_masses_and_dampings() -> None:
-    apart = pushes.doubled(LEVERS, 8, seconds=2.5)
-    # rounding errors that contacts amplify, and far below the 0.4 mm that tracks err
+    films = [pushes.doubled(LEVERS, seed, seconds=2.5) for seed in range(8, 13)]
+    # medians, since contacts amplify the rounding errors of one processor or another to
+    # millimetres in some films; in the others they are far below the 0.4 mm that tracks err
+    apart = {name: statistics.median(film[name] for film in films) for name in films[0]}
     assert apart.pop('all masses and dampings') < 0.01
     assert min(apart.values()) > 1.0
 
