@@ -68,7 +68,7 @@ def _largest_scale(seen: Observations) -> float:
 
 
 def _white_scale(joint: FittedJoint, seen: Observations) -> float:
-    """Return the squared noise, in units of the given one, that changes from frame to frame."""
+    """Return the squared noise, in units of the given noise, that changes from frame to frame."""
     squares = 0.5 * np.sum(np.diff(joint.values, axis=0) ** 2, axis=1)
     freedom = max(float(np.median(seen.dimensions)) - DOF[joint.model.kind], 1.0)
     return min(float(np.median(squares)) / stats.chi2.median(freedom), _LARGEST_NOISE**2)

@@ -116,9 +116,9 @@ class KinematicTree:
     def warnings(self) -> tuple[str, ...]:
         """A sentence, with a remedy, for each joint that is undecided."""
         return tuple(
-            f'joint of {one.child} on {one.parent} is {one.description}: {one.advice}'
-            for one in self.joints
-            if one.advice
+            f'joint of {joint.child} on {joint.parent} is {joint.description}: {joint.advice}'
+            for joint in self.joints
+            if joint.advice
         )
 
 

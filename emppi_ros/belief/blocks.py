@@ -164,11 +164,10 @@ def follow_change(
     scale, fisher, since = statistics
     if scale is None:
         return belief, statistics
-    for i in np.flatnonzero(np.isin(prior.uncertain, changed)):
-        column = np.full(len(fisher), i)
-        fisher = information.jump(fisher, column, _RESOLUTION * prior.spread)
+    flags, nothing = np.isin(prior.uncertain, changed), np.zeros_like(since)
+    fisher = information.restart(fisher, flags, nothing, _RESOLUTION * prior.spread)
     belief = _raise_spread(prior, belief, fisher, rng)
-    return belief, Statistics(noise.forget_recent(scale), fisher, np.zeros_like(since))
+    return belief, Statistics(noise.forget_recent(scale), fisher, nothing)
 
 
 def reconsider_change(

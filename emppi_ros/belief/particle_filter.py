@@ -39,7 +39,7 @@ from emppi_ros.tasks.schema import ChangeConfig
 from emppi_ros.tasks.task import Task
 
 _STREAM = 2  # of random numbers, beside the seed
-_RECONSIDERED_S = 0.5  # after its detection, a change is
+_RECONSIDERED_S = 0.5  # from the detection of a change until its cause is reconsidered
 _DRIFT_INTERVAL_S = 0.2  # models must be written again after each drift
 
 
