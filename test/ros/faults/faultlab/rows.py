@@ -290,7 +290,7 @@ ROWS = (
     ),
     Row(
         'L2',
-        'the controller is switched off under the bridge, and on again after 12 to 200 ms',
+        'the controller is switched off under the bridge, and on again after 30 to 200 ms',
         'S; the arm makes no step of more than 1 mrad',
         (
             f'{CAMPAIGN}test_fault[l2',

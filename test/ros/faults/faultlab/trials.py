@@ -65,11 +65,14 @@ FAULTS = (
     Fault('state nan', 'state', 'state-late'),
     Fault('state frozen', 'state', 'state-frozen', 0.2),  # 5 mrad of travel to find it
     Fault('state jump', 'state', 'state-jump'),
-    # for 12 to 200 ms; noticed by its states, which control_msgs has
+    # for OUTAGE_S; noticed by its states, which control_msgs has
     Fault('controller inactive', 'controller', 'robot', backends=('trajectory',)),
     Fault('controller goal', 'controller', 'robot', backends=('trajectory',)),
     Fault('controller scaled', 'controller', 'robot', backends=('trajectory',)),
 )
+# s: a shorter one may end before its silence shows, 10 ms after its last state, and what was sent
+# until then, up to 20 ms on a machine that wakes processes late, has arrived
+OUTAGE_S = 0.03, 0.2
 STEP_RAD = 1e-3  # of the arm from one joint state to the next, beyond its motion at the fault
 KILLS = 3  # the planner's death counts this often among the faults
 
@@ -199,7 +202,7 @@ def _break(graph, fault, rng):
         graph.tell(name, rng.uniform(0.2, 0.4))
     elif fault.breaks == 'controller':
         graph.tell_robot(name.split()[1])
-        graph.listen(rng.uniform(0.012, 0.2))  # and then it is as before
+        graph.listen(rng.uniform(*OUTAGE_S))  # and then it is as before
         graph.tell_robot('ok')
     else:
         graph.tell_robot(name.split()[1], 0.2)  # rad, of a jump
