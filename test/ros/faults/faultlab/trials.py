@@ -65,14 +65,14 @@ FAULTS = (
     Fault('state nan', 'state', 'state-late'),
     Fault('state frozen', 'state', 'state-frozen', 0.2),  # 5 mrad of travel to find it
     Fault('state jump', 'state', 'state-jump'),
-    # for OUTAGE_S; noticed by its states, which control_msgs has
+    # for up to LONGEST_S; noticed by its states, which control_msgs has
     Fault('controller inactive', 'controller', 'robot', backends=('trajectory',)),
     Fault('controller goal', 'controller', 'robot', backends=('trajectory',)),
     Fault('controller scaled', 'controller', 'robot', backends=('trajectory',)),
 )
-# s: a shorter one may end before its silence shows, 10 ms after its last state, and what was sent
-# until then, up to 20 ms on a machine that wakes processes late, has arrived
-OUTAGE_S = 0.03, 0.2
+# s, of the faults of a controller. Silence shows 10 ms after its last state, and what was sent
+# until then arrives up to 10 ms later: inactive for less, the arm may step (docs/bridge.md)
+SHORTEST_S, SHORTEST_SILENCE_S, LONGEST_S = 0.012, 0.03, 0.2
 STEP_RAD = 1e-3  # of the arm from one joint state to the next, beyond its motion at the fault
 KILLS = 3  # the planner's death counts this often among the faults
 
@@ -202,7 +202,8 @@ def _break(graph, fault, rng):
         graph.tell(name, rng.uniform(0.2, 0.4))
     elif fault.breaks == 'controller':
         graph.tell_robot(name.split()[1])
-        graph.listen(rng.uniform(*OUTAGE_S))  # and then it is as before
+        shortest = SHORTEST_SILENCE_S if fault.name == 'controller inactive' else SHORTEST_S
+        graph.listen(rng.uniform(shortest, LONGEST_S))  # and then it is as before
         graph.tell_robot('ok')
     else:
         graph.tell_robot(name.split()[1], 0.2)  # rad, of a jump
